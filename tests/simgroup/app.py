@@ -21,16 +21,17 @@ class _Style(NamedTuple):
     several: int = 1  #: packs that it has at a time
     rolls_back: float = 0.0
     forgets: float = 0.0
+    pauses: float = 0.0  #: after a confirm, with which the next pack was asked for
 
 
 _STYLES = {
     "fast": _Style(),
     "slow": _Style((0.05, 0.5)),
     "late": _Style((0.5, 1.6)),
-    "several": _Style((0.0, 0.5), several=3),
+    "several": _Style((0.0, 0.5), several=3, pauses=0.2),
     "rolls_back": _Style((0.0, 0.05), rolls_back=0.4),
     "forgets": _Style((0.0, 0.1), several=2, forgets=0.2),
-    "mixed": _Style((0.0, 1.2), several=4, rolls_back=0.2, forgets=0.1),
+    "mixed": _Style((0.0, 1.2), several=4, rolls_back=0.2, forgets=0.1, pauses=0.1),
 }
 
 
@@ -69,7 +70,7 @@ class App:
 
     def resume(self, number: int) -> None:
         """Let a partition go on."""
-        if number in self.paused:
+        if number in self.paused and self._node.alive:
             self.paused.discard(number)
             self._node.awake().resume(number)
             self._node.work()
@@ -133,3 +134,7 @@ class App:
             node.world.laws.asked(node, out)
             reader.confirm(out.pack)
         node.work()
+        hold = node.reads.get(out.key)
+        if hold == hold_of(out.pack) and node.world.random.random() < self._style.pauses:
+            self.pause(hold)
+            node.world.at(node.world.now + node.world.random.randrange(S), partial(self.resume, hold))

@@ -97,7 +97,7 @@ class Faults:
             if any(node.partitions[number].key == one.key and one.pack.outcome == "held" for one in node.app.out):
                 return  # what is out stays so; only what comes later is not given
             node.app.pause(number)
-            self._world.at(self._world.now + lasts, lambda: node.app.resume(number) if node.alive else None)
+            self._world.at(self._world.now + lasts, partial(node.app.resume, number))
 
     def do_seek(self, which: float, other: float, times: int) -> None:
         """Let members go back: nothing is skipped, so that every message is still seen."""
@@ -132,6 +132,13 @@ class Faults:
 
     def do_unready(self, lasts: int) -> None:
         self._world.masters.unready_until = self._world.now + lasts
+
+    def do_refuse(self, lasts: int, code: int, forgets: bool) -> None:
+        """Let masters refuse all members; they may have forgotten those that they had."""
+        world = self._world
+        world.masters.refused_until, world.masters.refusal = world.now + lasts, code
+        if forgets and world.masters.leader is not None:
+            world.masters.lead(world.masters.leader, world.now)
 
     def do_rules(self, which: float) -> None:
         masters = self._world.masters
@@ -223,7 +230,7 @@ class Faults:
         world = self._world
         self._turns = dict.fromkeys(self._turns, -1)
         world.loss, world.odd, world.lazy = 0.0, "", 0.0
-        world.masters.unready_until = 0
+        world.masters.unready_until = world.masters.refused_until = 0
         if world.masters.leader is None:
             self._lead(world.random.random())
         for host in world.hosts.values():

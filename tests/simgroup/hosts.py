@@ -64,6 +64,8 @@ class Masters:
         self.hosts = [MasterHost(f"10.0.0.1:{8715 + i}", plan, self, i) for i in range(plan.masters)]
         self.leader: int | None = 0
         self.unready_until = 0
+        self.refused_until = 0  #: until then no member is let in
+        self.refusal = 0
         self.rules = (plan.rules, 1)
         self.model.lead(0.0)
 
@@ -103,6 +105,8 @@ class MasterHost(Host):
         return answer
 
     def _refusal(self, name: str, request: Any, now: int) -> Any:
+        if name == "RegisterRequestC2M" and now < self._masters.refused_until:
+            return failure(name, self._masters.refusal, "not in this group")
         if not self.plan.auth:
             return None
         proof = request.authInfo.authInfo

@@ -32,7 +32,7 @@ _CODES: Final = {
     "RegisterRequestC2B": (403, 500, 503),
     "HeartBeatRequestC2B": (500, 415),
     "RegisterRequestC2M": (400, 500),
-    "HeartRequestC2M": (411, 500),
+    "HeartRequestC2M": (415, 500),
     "CloseRequestC2M": (500,),
 }
 _EXCEPTIONS: Final = (

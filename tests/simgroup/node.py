@@ -171,9 +171,9 @@ class Node(Watcher):
     def crash(self) -> None:
         """End without a word."""
         self.world.note(f"{self.client} crashes")
+        self._end()
         for line in self.lines.values():
             line.end()
-        self._end()
 
     def _end(self) -> None:
         self.alive = False

@@ -21,7 +21,6 @@ from tests.simgroup.plan import Plan, S, make_plan
 __all__ = ["LawError", "World", "play"]
 
 _STEP_US: Final = S // 4  # between two looks at whether a run has come to rest
-_CYCLES: Final = 10  # of balances, after which a master forgets an event that nobody answered
 _MOST_EVENTS: Final = 200_000
 _DRAINED_US: Final = 120 * S
 
@@ -176,11 +175,9 @@ class World:
     def bound(self) -> float:
         """Return within which time, in s, all partitions are assigned again once nothing is wrong any more."""
         times = self.plan.times
-        registered = times.slow + times.call + 2.0
+        registered = times.slow + times.call + times.heartbeat
         forgotten = max(times.member_limit, times.lock_limit) + times.heartbeat
-        events = (_CYCLES + 2) * times.balance
-        report = 7 * times.heartbeat
-        return registered + forgotten + events + report + 2 * self._after_a_join()
+        return registered + forgotten + 2 * self._after_a_join()
 
     def _settle(self, bound: float, *, even: bool) -> int:
         begin = self.now

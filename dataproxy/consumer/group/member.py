@@ -45,6 +45,7 @@ class Member(Membership):
         self._queued: _Event | None = None
         self._finished: _Event | None = None
         self._reporting: _Event | None = None
+        self._missed = False  # an answer was lost that may have had an event
         self._not_allocated = True
 
     # --- masters
@@ -78,6 +79,10 @@ class Member(Membership):
         )  # fmt: skip
         if self._reporting is not None:
             message.event.CopyFrom(self._reporting.done())
+        elif self._missed:
+            # A master gives an event once, and balances nothing of the group for ten periods while it waits for the
+            # result.  It looks at no number: now it forgets a lost event, and divides anew by the report beside this.
+            message.event.CopyFrom(messages.EventProto(rebalanceId=1, opType=_DISCONNECTS[1], status=2))
         return message
 
     def _has_registered(self, answer: Any, now: float) -> None:
@@ -85,7 +90,7 @@ class Member(Membership):
             self._not_allocated = False
 
     def _has_heard(self, answer: Any, now: float) -> None:
-        self._reporting = None
+        self._reporting, self._missed = None, False
         first = self._not_allocated
         if answer.HasField("notAllocated") and not answer.notAllocated:
             self._not_allocated = False
@@ -98,8 +103,13 @@ class Member(Membership):
     def _has_forgotten(self) -> None:
         """Tell no result of an earlier event any more, because it would count for the next one."""
         self._finished = self._reporting = None
+        self._missed = False
         if self._event is not None:
             self._event.reported = False
+
+    def _has_missed(self) -> None:
+        # Of a bound group a result would end the first assignment, in which alone its offsets count.
+        self._missed = self._event is None and not self._options.bound
 
     # --- events
 
@@ -156,6 +166,11 @@ class Member(Membership):
                 self._finished = event
             self._tell_soon(now)
             self._next_event(now)
+
+    def _forget(self, holding: Holding, now: float) -> None:
+        if self._event is None and self.life is Life.MEMBER:
+            self._tell_soon(now)  # no event's result tells the master
+        super()._forget(holding, now)
 
     def _other_answered(self, answer: Any, now: float) -> None:
         raise AssertionError("a member makes no other call")

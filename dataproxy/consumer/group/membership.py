@@ -229,6 +229,10 @@ class Membership(ABC):
         """Take the news that the master has forgotten this member."""
 
     @abstractmethod
+    def _has_missed(self) -> None:
+        """Take the loss of an answer to a heartbeat."""
+
+    @abstractmethod
     def _settle(self, now: float, key: str) -> None:
         """Take the news that a partition is held, or is not this member's any more."""
 
@@ -358,7 +362,9 @@ class Membership(ABC):
 
     def _master_failed(self, about: str, now: float) -> None:
         # A member stays one: the next master says whether it knows it.
-        self._report_soon |= about == "heartbeat"
+        if about == "heartbeat":
+            self._report_soon = True
+            self._has_missed()
         wait = self._masters.move()
         self._master_due = now + wait
         if about == "close" and self._closes >= max(2, len(self._options.masters)):

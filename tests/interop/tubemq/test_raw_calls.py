@@ -163,6 +163,35 @@ def test_a_master_gives_partitions_and_takes_them_back(master: Connection, broke
     assert master.ask("HeartRequestC2M", reportSubscribeInfo=False, **who, **ids).errCode == 411
 
 
+def test_a_result_makes_a_master_forget_an_event_whose_answer_was_lost(
+    master: Connection, broker: Connection, group: str
+) -> None:
+    """It looks at neither number nor kind of a result; without one the group waits for ten balances, 50 s here."""
+    reader = Reader(broker, "three", group)
+    who = {"clientId": reader.client, "groupName": group}
+    ids: dict[str, Any] = {"defFlowCheckId": -2, "groupFlowCheckId": -2, "qryPriorityId": -2, "ssdStoreId": -2}
+    registration = {"hostName": "127.0.0.1", "topicList": ["three"], "requireBound": False, "notAllocated": True}
+    answer = master.ask(
+        "RegisterRequestC2M", sessionTime=int(time.time() * 1000), jdkVersion="", **registration, **who, **ids
+    )
+    assert answer.errCode == 200
+
+    def event(until: float, **fields: Any) -> Any:
+        while True:
+            answer = master.ask("HeartRequestC2M", **{"reportSubscribeInfo": False, **fields}, **who, **ids)
+            if answer.HasField("event") or time.monotonic() > until:
+                return answer.event
+            fields = {}
+            time.sleep(0.5)
+
+    lost = event(time.monotonic() + 30)
+    done = {"rebalanceId": 1, "opType": 20, "status": 2}
+    again = event(time.monotonic() + 20, reportSubscribeInfo=True, event=done)
+    assert sorted(again.subscribeInfo) == sorted(lost.subscribeInfo) != []
+    assert again.rebalanceId > lost.rebalanceId
+    assert master.ask("CloseRequestC2M", **who).errCode == 200
+
+
 def test_unknown_calls_are_answered_by_an_exception(tubemq: Servers) -> None:
     with Connection(tubemq.master) as connection, pytest.raises(RpcError, match="No service 2 found"):
         connection.ask_data(

@@ -499,3 +499,68 @@ def test_a_heartbeat_without_credentials_is_no_reason_to_lose_partitions() -> No
     assert not driver.orders
     assert [one.name for one in driver.asks] == ["RegisterRequestC2B", "HeartBeatRequestC2B"]
     assert driver.asks[1].message.authInfo.authAuthorizedToken
+
+
+def test_an_answer_that_was_lost_may_have_had_an_event() -> None:
+    """A master gives an event once, and waits ten balances for its result: any result makes it divide anew."""
+    driver = holding()
+    driver.poll(10.0)
+    driver.asks.sort(key=lambda one: one.name != "HeartRequestC2M")
+    driver.fail()
+    driver.poll(1.0)
+    (beat,) = (one.message for one in driver.asks if one.name == "HeartRequestC2M")
+    assert beat.event.rebalanceId > 0
+    assert (beat.event.status, list(beat.event.subscribeInfo)) == (2, [])
+    assert beat.reportSubscribeInfo
+    assert len(beat.subscribeInfo) == len(PARTITIONS)
+    driver.asks.sort(key=lambda one: one.name != "HeartRequestC2M")
+    driver.answer()
+    driver.poll(10.0)
+    (beat,) = (one.message for one in driver.asks if one.name == "HeartRequestC2M")
+    assert not beat.HasField("event")
+
+
+def test_no_event_was_lost_while_one_is_under_way() -> None:
+    """Its result must not be told before it is there: others would get what this member has not given back."""
+    driver = joined()
+    driver.order(10, PARTITIONS)
+    driver.poll(10.0)
+    driver.asks.sort(key=lambda one: one.name != "HeartRequestC2M")
+    driver.fail()
+    driver.poll(1.0)
+    (beat,) = (one.message for one in driver.asks if one.name == "HeartRequestC2M")
+    assert not beat.HasField("event")
+
+
+def test_members_of_a_bound_group_wait_for_a_lost_event() -> None:
+    """A result ends the group's first assignment, in which alone the offsets that members name count."""
+    driver = joined(bound=True, session="s", members=1)
+    driver.fail()
+    driver.poll(1.0)
+    assert not driver.ask("HeartRequestC2M").message.HasField("event")
+
+
+def test_what_is_given_back_behind_a_refusal_is_reported_at_once() -> None:
+    """The master that takes the member again is told that it holds what its packs still keep: it must hear the end."""
+    driver = holding()
+    driver.poll(10.0)
+    driver.asks = [one for one in driver.asks if one.name == "HeartRequestC2M"]
+    driver.answer(411)
+    driver.answer(450)
+    driver.poll(10.0)
+    driver.asks = [one for one in driver.asks if one.name == "RegisterRequestC2M"]
+    assert len(driver.ask("RegisterRequestC2M").message.subscribeInfo) == len(PARTITIONS)
+    driver.answer()
+    driver.answer(notAllocated=False)
+    assert not driver.asks
+    for one in PARTITIONS:
+        driver.member.released(one.key, False, driver.now)
+    driver.poll()
+    for _ in PARTITIONS:
+        assert driver.asks[0].name == "RegisterRequestC2B"
+        driver.answer()
+    assert len(driver.ask("HeartRequestC2M").message.subscribeInfo) == 2  # it left with the first one's end
+    driver.answer()
+    message = driver.ask("HeartRequestC2M").message
+    assert message.reportSubscribeInfo
+    assert not message.subscribeInfo

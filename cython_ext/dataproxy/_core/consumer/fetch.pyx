@@ -297,9 +297,6 @@ cdef void _take_pack(Fetch* f, Hold* h, const Got* got, int64_t now_us, int64_t 
         exchange_count(f.exchange, 0, 0, 1, 0)
         _rest_until(f, h, h.next_us, now_us)
         return
-    if h.paused:                            # it comes again
-        _rest_until(f, h, h.next_us, now_us)
-        return
     p = tubepack_new(got, h.filters, h.n_filters)
     if p == NULL:
         _rest(f, h, OTHER_MS, now_us)
