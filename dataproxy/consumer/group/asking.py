@@ -5,16 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dataproxy.masters.target import Address
 from dataproxy.wire.tubemq.texts import BROKER_PORT, Partition
 
 __all__ = ["Address", "Ask", "Drop", "Fault", "Hold", "MemberOptions", "Order", "Refusal", "Release"]
-
-
-class Address(NamedTuple):
-    """Where a master or a broker listens."""
-
-    host: str
-    port: int
 
 
 class Ask(NamedTuple):
