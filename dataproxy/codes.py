@@ -135,6 +135,9 @@ _GATEWAY = "a gateway in front of the proxies failed; the message may have been 
 _FOREIGN = "what answers is not a DataProxy, for example a login page; check the target and the way to it"
 _FORBIDDEN = "a gateway in front of the proxies does not let the request through; ask its operator"
 _MQ = "the proxy's message queue failed; the message is retried until delivery_timeout; see the proxy's log"
+_BROKER = "the message may have been stored all the same; see the broker's log"
+_PARTITION = "the broker does not have the topic's partition, or it is closed; the masters are asked where it is"
+_CREDENTIALS = "give user and password as the cluster's operator says; a new token is asked for"
 _TOPIC = "check that group and stream are approved in the Manager; a new stream reaches the proxies within a minute"
 
 _SERVER: Final[tuple[ServerCode, ...]] = (
@@ -216,6 +219,19 @@ _SERVER: Final[tuple[ServerCode, ...]] = (
     ServerCode(502, "HTTP_BAD_GATEWAY", "HTTP bad gateway", _NODE, _GATEWAY),
     ServerCode(503, "HTTP_UNAVAILABLE", "HTTP service unavailable", _NODE, _GATEWAY),
     ServerCode(504, "HTTP_GATEWAY_TIMEOUT", "HTTP gateway timeout", _NODE, _GATEWAY),
+    # Codes of TubeMQ's brokers, each with 1000 added.
+    ServerCode(1400, "TUBEMQ_BAD_REQUEST", "TubeMQ: bad request", _NO, "the text says what the broker misses"),
+    ServerCode(1401, "TUBEMQ_UNAUTHORIZED", "TubeMQ: unauthorised", _NO, "ask the cluster's operator for the right"),
+    ServerCode(1403, "TUBEMQ_FORBIDDEN", "TubeMQ: not here", _FEW, _PARTITION),
+    ServerCode(1415, "TUBEMQ_CERTIFICATE_FAILURE", "TubeMQ: credentials refused", _FEW, _CREDENTIALS),
+    ServerCode(
+        1419, "TUBEMQ_OVERFLOW", "TubeMQ: the broker's memory is full", _BACK, "the broker writes to its disk; wait"
+    ),
+    ServerCode(1500, "TUBEMQ_SERVER_ERROR", "TubeMQ: the broker failed", _NODE, _BROKER),
+    ServerCode(1501, "TUBEMQ_EXCEPTION", "TubeMQ: the broker answered with an exception", _NODE, _BROKER),
+    ServerCode(1503, "TUBEMQ_UNAVAILABLE", "TubeMQ: the broker takes no messages", _DRAINED, "other brokers are used"),
+    ServerCode(1510, "TUBEMQ_NO_SET", "TubeMQ: the broker has no store for the message", _NODE, _BROKER),
+    ServerCode(1599, "TUBEMQ_UNSPECIFIED", "TubeMQ: an error without a known code", _FEW, _BROKER),
     ServerCode(UNKNOWN_ERROR, "UNKNOWN_ERROR", "Unknown error", _FEW, "see the proxy's log"),
 )
 

@@ -130,6 +130,8 @@ class ProducerConfig(Config):
     ack: Literal["source", "sink", "none"]
     max_frame_bytes: int
     nagle: bool
+    user: str
+    password: Secret
     discovery_interval: float
     manager_timeout: float
     manager_secret_id: str

@@ -247,6 +247,8 @@ def _parse_target(option: Option, value: object) -> str:
     parts = _target_parts(option, value, "proxies", "['host1:46801', 'host2:46801']")
     if all(part.startswith(("http://", "https://")) for part in parts) or (len(parts) == 1 and "://" in parts[0]):
         return ",".join(parts)
+    if any(part.startswith(("tubemq://", "tubemqs://")) for part in parts):
+        return _with_scheme(parts, "tubemq://", "tubemqs://", "masters", "mixes kinds of targets; give only masters")
     other = "mixes kinds of targets; give only proxies, or only Managers"
     return _with_scheme(parts, "tcp://", "tls://", "proxies", other)
 

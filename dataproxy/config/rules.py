@@ -22,6 +22,7 @@ __all__ = [
     "LARGEST_FRAME_BYTES",
     "LEAST_FRAME_BYTES",
     "PRODUCER_RULES",
+    "is_tubemq",
 ]
 
 #: Room that ``max_frame_bytes`` keeps for header, group and stream names around a pack's body.
@@ -301,8 +302,78 @@ def _token_is_long(values: Mapping[str, Any]) -> str | None:
     )
 
 
+def is_tubemq(target: str) -> bool:
+    """Tell whether a target names TubeMQ's masters."""
+    return target.strip().lower().startswith(("tubemq://", "tubemqs://"))
+
+
+#: Options that belong to DataProxies and Managers, with the values that change nothing.
+_OF_PROXIES: Final = {
+    "group_id": "",
+    "group_ids": (),
+    "protocol": "tcp",
+    "message_type": 7,
+    "joined_lines": False,
+    "compression": "none",
+    "trace_address": "",
+    "exact_time": False,
+    "attribute_escape": "none",
+    "manager_secret_id": "",
+    "manager_secret_file": "",
+    "manager_header_file": "",
+    "manager_tenant": "",
+    "cache_dir": "",
+}
+_TUBEMQ_INTERVAL: Final = 10.0  # s: a third of the time after which a master forgets a producer
+_TUBEMQ_BUCKETS: Final = 128
+
+
+def _not_of_tubemq(values: Mapping[str, Any]) -> str | None:
+    """Refuse options without a meaning for TubeMQ."""
+    if not is_tubemq(values["target"]):
+        return None
+    if values["ack"] != "source":
+        return (
+            f"ack={values['ack']!r} has no meaning with {values['target']}: a broker answers when it has stored a"
+            " message; leave ack out"
+        )
+    if values["start"] == "connect":
+        return (
+            f"start='connect' has no meaning with {values['target']}: which brokers are connected is known with the"
+            " first topic; leave start out, or choose 'lazy'"
+        )
+    found = next((name for name, none in _OF_PROXIES.items() if values[name] != none), None)
+    return found and (
+        f"{found} has no meaning with {values['target']}, which names masters of TubeMQ; leave {found} out, or give"
+        " proxies or a Manager as target"
+    )
+
+
+def _only_tubemq(values: Mapping[str, Any]) -> str | None:
+    if not values["user"] or not values["target"] or is_tubemq(values["target"]):
+        return None
+    return "user is given, and only TubeMQ's masters (tubemq://) ask for one; leave user and password out"
+
+
+def _of_tubemq(name: str, value: float, *, least: bool) -> Rule:
+    """Return the rule that a default is at least, or at most, another value for TubeMQ."""
+
+    def check(values: Mapping[str, Any]) -> str | None:
+        fits = values[name] >= value if least else values[name] <= value
+        return "" if is_tubemq(values["target"]) and not fits else None
+
+    return Rule((name, "target"), check, {name: lambda _values: value}, binding=False)
+
+
 #: Rules of the producer, in the order in which they are applied.
 PRODUCER_RULES: Final[tuple[Rule, ...]] = (
+    Rule(("ack", "start", "target", *_OF_PROXIES), _not_of_tubemq),
+    Rule(("user", "target"), _only_tubemq),
+    Rule(("user",), lambda values: _user_is_named(values)),
+    _together("user", "password"),
+    _of_tubemq("max_frame_bytes", LARGEST_FRAME_BYTES, least=True),
+    _of_tubemq("discovery_interval", _TUBEMQ_INTERVAL, least=False),
+    _of_tubemq("key_buckets", _TUBEMQ_BUCKETS, least=True),
     _not_above("batch_bytes", "max_frame_bytes", format_size, margin=FRAME_OVERHEAD_BYTES),
     _not_above("batch_bytes", "buffer_bytes", format_size),
     Rule(
@@ -332,6 +403,7 @@ PRODUCER_RULES: Final[tuple[Rule, ...]] = (
     _needs("manager_tls_key", "manager_tls_certificate"),
     _needs("manager_tls_key_password", "manager_tls_certificate"),
     _encrypted("tcp://", "tls://"),
+    _encrypted("tubemq://", "tubemqs://"),
     Rule(("protocol", "message_type", "joined_lines", "exact_time"), _lines_are_bare),
     Rule(("protocol", "message_type", "joined_lines", "trace_address"), _binary_alone),
     Rule(("protocol", "target"), _http_has_ports),

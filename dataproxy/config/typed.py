@@ -62,6 +62,8 @@ class ProducerOptions(TypedDict, total=False):
     ack: Literal["source", "sink", "none"] | None
     max_frame_bytes: int | str | None
     nagle: bool | str | None
+    user: str | None
+    password: str | Secret | Callable[[], str | bytes] | None
     discovery_interval: float | str | timedelta | None
     manager_timeout: float | str | timedelta | None
     manager_secret_id: str | None

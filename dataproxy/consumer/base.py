@@ -26,9 +26,9 @@ from dataproxy.consumer.outcomes import check_confirmed, refusal_error
 from dataproxy.consumer.places import place_of, seek_error
 from dataproxy.consumer.state import ConsumerState
 from dataproxy.consumer.stats import ConsumerStats, Lag, lag_of, make_stats
-from dataproxy.consumer.target import Target, parse_target
 from dataproxy.errors import ClosedError, ConfigError, DataProxyError, LocalProtocolError, TransportError
 from dataproxy.logs import logger
+from dataproxy.masters.target import Target, parse_target
 from dataproxy.problems import shown
 from dataproxy.process.threads import is_ours, join, start_hearing, start_quiet
 from dataproxy.trust.files import server_trust

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dataproxy.masters.target import Address
 from dataproxy.wire.tubemq.texts import BROKER_PORT, Partition
 
 __all__ = [
@@ -26,13 +27,6 @@ __all__ = [
 
 #: Places to read from, beside offsets.
 EARLIEST, LATEST = -1, -2
-
-
-class Address(NamedTuple):
-    """Where a master or a broker listens."""
-
-    host: str
-    port: int
 
 
 class Ask(NamedTuple):

@@ -49,8 +49,8 @@ class _Group:
 class Master:
     """The only master.  One thread."""
 
-    def __init__(self, settings: Settings, broker: Broker) -> None:
-        self._settings, self._broker = settings, broker
+    def __init__(self, settings: Settings, brokers: list[Broker]) -> None:
+        self._settings, self._brokers, self._broker = settings, brokers, brokers[0]
         self._random = random.Random(settings.seed)
         self._version = time.time_ns() // 1_000_000  # of the list of brokers
         self._groups: dict[str, _Group] = {}
@@ -69,6 +69,11 @@ class Master:
         """Forget producers and groups."""
         self._groups.clear()
         self._producers.clear()
+
+    @property
+    def producers(self) -> list[str]:
+        """Return the clients that have registered as producers, and have not left."""
+        return list(self._producers)
 
     def work(self, name: str, request: Any, now: float) -> Any:
         """Answer a call, by the name of its message."""
@@ -99,7 +104,7 @@ class Master:
     def _register_producer(self, request: Any, now: float) -> Any:
         self._producers[request.clientId] = now + self._settings.producer_limit_s
         answer = success(
-            "RegisterRequestP2M", brokerCheckSum=self._version, brokerInfos=[str(self._broker)],
+            "RegisterRequestP2M", brokerCheckSum=self._version, brokerInfos=list(map(str, self._brokers)),
             authorizedInfo={"visitAuthorizedToken": _TOKEN},
         )  # fmt: skip
         self._tell_largest(answer, request)
@@ -112,13 +117,13 @@ class Master:
         self._producers[request.clientId] = now + self._settings.producer_limit_s
         topics = self._settings.topics
         infos = [
-            str(Topic(name, (TopicPart(self._broker.id, topics[name], 1),), None))
+            str(Topic(name, tuple(TopicPart(one.id, topics[name], 1) for one in self._brokers), None))
             for name in dict.fromkeys(request.topicList)
-            if name in topics
+            if name in topics and name not in self._settings.closed
         ]
         answer = success(
             "HeartRequestP2M", brokerCheckSum=self._version, topicInfos=infos,
-            brokerInfos=[] if request.brokerCheckSum == self._version else [str(self._broker)],
+            brokerInfos=[] if request.brokerCheckSum == self._version else list(map(str, self._brokers)),
             authorizedInfo={"visitAuthorizedToken": _TOKEN},
         )  # fmt: skip
         self._tell_largest(answer, request)
