@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dataproxy.consumer.names import Names
     from dataproxy.wire.tubemq.texts import Partition
 
-__all__ = ["Driver", "Watcher"]
+__all__ = ["Driver", "Watcher", "call_fault_text"]
 
 _LOG: Final = logger("consumer")
 _MASTER, _READ = 1, 2
@@ -225,7 +225,7 @@ class Driver:
             self._answered(number, code, data, trace, now)
         elif kind == "fault":
             self._calls.pop(number, None)
-            self.member.failed(number, Fault(_fault_text(code, detail)), now)
+            self.member.failed(number, Fault(call_fault_text(code, detail)), now)
         elif number not in self._partitions:
             return  # of a partition that was dropped meanwhile
         elif kind == "released":
@@ -259,7 +259,8 @@ class Driver:
             _LOG.warning("a broker gives no pack of %s, code %d: %s", key, code, text.decode("utf-8", "replace")[:200])
 
 
-def _fault_text(code: int, detail: int) -> str:
+def call_fault_text(code: int, detail: int) -> str:
+    """Return why a call has no answer, by the numbers of its event."""
     if code == _CONNECT:
         return f"no connection: {os.strerror(detail) if detail > 0 else f'TLS fault {detail}'}"
     text = _FAULTS.get(code, f"fault {code}")
