@@ -84,14 +84,18 @@ class GroupKeeper:
             left = [place for place, _ in taken]
         return found
 
-    def store(self, offsets: Mapping[str, int], places: Mapping[str, Place]) -> None:
-        """Move the stored offsets of the group; a failure is only logged, since nothing is read from them."""
+    def store(self, offsets: Mapping[str, int], places: Mapping[str, Place]) -> set[str]:
+        """Move the stored offsets of the group, and return the keys of those that were moved.
+
+        A failure is only logged, since nothing is read from them.
+        """
         wanted = [(places[key], offset) for key, offset in offsets.items() if key in places]
         answers, failure = self._register(wanted)
         refused = [f"{key}: code {answer.code}" for key, answer in answers.items() if answer.code != FOUND]
         if failure is not None or refused:
             why = "; ".join([*refused, *([str(failure)] if failure is not None else [])])
             _LOG.warning("the stored offsets of group %s were not moved: %s", self._group, why)
+        return {key for key, answer in answers.items() if answer.code == FOUND}
 
     def close(self) -> None:
         """Give all partitions back."""
