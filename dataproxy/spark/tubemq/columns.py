@@ -19,6 +19,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from dataproxy._core.consumer.gotpack import pack_minutes
 from dataproxy.consumer.ranges.reader import INDEX_BYTES
 from dataproxy.errors import ConfigError
 
@@ -55,9 +56,6 @@ _ARROW: Final[dict[type[DataType], pa.DataType]] = {
     IntegerType: pa.int32(),
     LongType: pa.int64(),
 }
-_TIME_KEY: Final = "$msgTime$"
-_TIME_FORMAT: Final = "%Y%m%d%H%M"
-_TIME_DIGITS: Final = 12
 
 
 class Shape:
@@ -95,7 +93,7 @@ def raw_columns(piece: Piece, time_zone: str) -> Callable[[str], pa.Array]:
         if name == "offset":
             return _offsets(piece)
         if name == "time":
-            return _times(batch.column("attributes"), time_zone)
+            return _times(piece, time_zone)
         return batch.column("offset" if name == "pack_offset" else name)
 
     return column
@@ -107,14 +105,13 @@ def _offsets(piece: Piece) -> pa.Array:
     return pa.array(np.arange(piece.first, piece.first + piece.rows * INDEX_BYTES, INDEX_BYTES, dtype=np.int64))
 
 
-def _times(attributes: pa.Array, time_zone: str) -> pa.Array:
+def _times(piece: Piece, time_zone: str) -> pa.Array:
     """Return the times of messages, to the minute; null without one, and for what is none."""
-    ends = attributes.offsets
-    if ends[0] == ends[len(ends) - 1]:
-        return pa.nulls(len(attributes), MICROS)
-    texts = pc.map_lookup(attributes, _TIME_KEY, "first").dictionary_encode()
-    words = texts.dictionary
-    right = pc.and_(pc.equal(pc.binary_length(words), _TIME_DIGITS), pc.ascii_is_decimal(words))
-    minutes = pc.strptime(pc.if_else(right, words, None), _TIME_FORMAT, "s", error_is_null=True)
-    times = pc.assume_timezone(minutes, time_zone, ambiguous="earliest", nonexistent="earliest").cast(MICROS)
-    return times.take(texts.indices)
+    times, bits, missing = pack_minutes(piece.pack)
+    if missing == len(piece.pack):
+        return pa.nulls(piece.rows, MICROS)
+    buffers = [pa.py_buffer(bits) if missing else None, pa.py_buffer(times)]
+    if time_zone == "UTC":
+        return pa.Array.from_buffers(MICROS, piece.rows, buffers)
+    clock = pa.Array.from_buffers(pa.timestamp("us"), piece.rows, buffers)
+    return pc.assume_timezone(clock, time_zone, ambiguous="earliest", nonexistent="earliest").cast(MICROS)
