@@ -191,7 +191,7 @@ lock: setup ## resolve requirements/dev.in into dev.lock
 
 clean: ## remove what was built
 	rm -rf build dist inlong_dataproxy/build .cache .pytest_cache .hypothesis demo-out *.egg-info inlong_dataproxy/*.egg-info .coverage
-	find dataproxy tests inlong_dataproxy pyspark_dataproxy examples benchmarks tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find dataproxy tests inlong_dataproxy pyspark_dataproxy pyspark_tubemq examples benchmarks tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 	find dataproxy tests -name '*.so' -delete
 
 distclean: clean ## remove the virtual environments too

@@ -29,6 +29,7 @@ __all__ = [
     "HubError",
     "InvalidMessageError",
     "LocalProtocolError",
+    "OffsetsLostError",
     "RemoteProtocolError",
     "SeekError",
     "StoreError",
@@ -172,9 +173,15 @@ class ForkedError(DataProxyError):
 
 
 class GroupRefusedError(DataProxyError):
-    """Report that a master of TubeMQ does not let a consumer into its group; ``details`` has the master's code."""
+    """Report that servers of TubeMQ do not let a consumer into its group; ``details`` has a master's code."""
 
     _default_code = "MEMBER_REFUSED"
+
+
+class OffsetsLostError(DataProxyError):
+    """Report offsets of a partition of TubeMQ that are not there any more; ``details`` has them."""
+
+    _default_code = "OFFSETS_LOST"
 
 
 class ConfirmError(DataProxyError):

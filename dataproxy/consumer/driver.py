@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dataproxy.consumer.names import Names
     from dataproxy.wire.tubemq.texts import Partition
 
-__all__ = ["Driver", "Watcher"]
+__all__ = ["Driver", "Watcher", "call_fault_text"]
 
 _LOG: Final = logger("consumer")
 _MASTER, _READ = 1, 2
@@ -319,7 +319,7 @@ class Driver:
             self._answered(number, code, data, trace, now)
         elif kind == "fault":
             self._calls.pop(number, None)
-            self.member.failed(number, Fault(_fault_text(code, detail)), now)
+            self.member.failed(number, Fault(call_fault_text(code, detail)), now)
         elif number not in self._partitions:
             return  # of a partition that was dropped meanwhile
         elif kind == "released":
@@ -357,7 +357,7 @@ class Driver:
         if self._is_new(f"{broker.host}:{broker.port}", fault, now):  # once for all partitions that it has
             _LOG.warning(
                 "broker %s:%d has not answered about partition %s: %s", broker.host, broker.port, partition.key,
-                _fault_text(fault, detail),
+                call_fault_text(fault, detail),
             )  # fmt: skip
 
     def _is_new(self, what: str, code: int, now: float) -> bool:
@@ -368,7 +368,8 @@ class Driver:
         return new
 
 
-def _fault_text(code: int, detail: int) -> str:
+def call_fault_text(code: int, detail: int) -> str:
+    """Return why a call has no answer, by the numbers of its event."""
     if code == _CONNECT:
         return f"no connection: {os.strerror(detail) if detail > 0 else f'TLS fault {detail}'}"
     text = _FAULTS.get(code, f"fault {code}")
