@@ -1,12 +1,16 @@
-"""``python -m tests.simgroup``: runs of a TubeMQ group on virtual time, half of them without faults."""
+"""``python -m tests.simgroup``: runs of TubeMQ groups on virtual time: calm, with faults, of members that choose."""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import time
 
+from tests.simgroup.chosen import play_chosen
 from tests.simgroup.run import LawError, play
+
+_RUNS = {"calm": functools.partial(play, faulty=False), "faulty": play, "chosen": play_chosen}
 
 
 def main() -> int:
@@ -19,18 +23,20 @@ def main() -> int:
     begin = shown = time.monotonic()
     holds = broken = 0
     for number, seed in enumerate(seeds, 1):
-        for faulty in (False, True):
+        for name, run in _RUNS.items():
             try:
-                holds += play(seed, faulty=faulty).holds
+                holds += run(seed).holds
             except LawError as error:
                 broken += 1
-                sys.stdout.write(f"{'faulty' if faulty else 'calm'}: {error}\n")
+                sys.stdout.write(f"{name}: {error}\n")
         if time.monotonic() - shown > 5:
             shown = time.monotonic()
             sys.stderr.write(f"\r{number} of {len(seeds)} seeds, {broken} laws broken")
             sys.stderr.flush()
     seconds = time.monotonic() - begin
-    sys.stdout.write(f"{2 * len(seeds)} runs, {holds} partitions taken, {broken} laws broken, {seconds:.1f} s\n")
+    sys.stdout.write(
+        f"{len(_RUNS) * len(seeds)} runs, {holds} partitions taken, {broken} laws broken, {seconds:.1f} s\n"
+    )
     return 1 if broken else 0
 
 

@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from dataproxy.consumer.group.asking import Release
+from dataproxy.consumer.group.chooser import Chooser
 from dataproxy.consumer.group.holdings import Holding, State
 from dataproxy.consumer.group.masters import Masters
 from dataproxy.consumer.group.member import Member
+from dataproxy.consumer.group.membership import Life, Membership
+from tests.simgroup.chosen import play_chosen
 from tests.simgroup.run import LawError, play
 
 SEEDS = max(int(os.environ.get("DATAPROXY_SIM_SEEDS", "4000")) // 40, 100)
@@ -26,8 +29,16 @@ def test_the_laws_hold(faulty: bool) -> None:
     assert holds > SEEDS
 
 
+def test_the_laws_hold_of_members_that_choose() -> None:
+    holds = sum(play_chosen(seed).holds for seed in range(SEEDS // 2))
+    assert holds > SEEDS
+
+
 def test_a_seed_plays_the_same_run_in_every_process() -> None:
-    text = "from tests.simgroup.run import play; print([(r.calls, r.holds) for r in map(play, range(12))])"
+    text = (
+        "from tests.simgroup.run import play; from tests.simgroup.chosen import play_chosen\n"
+        "print([(r.calls, r.holds) for one in (play, play_chosen) for r in map(one, range(12))])"
+    )
     runs = [
         subprocess.run(
             [sys.executable, "-c", text],
@@ -41,15 +52,15 @@ def test_a_seed_plays_the_same_run_in_every_process() -> None:
 
 
 def forgets_to_register_again(patch: Callable[..., None]) -> None:
-    whole = Member._heartbeat_answered
+    whole = Membership._heartbeat_answered
 
-    def answered(self: Member, answer: Any, now: float) -> None:
+    def answered(self: Membership, answer: Any, now: float) -> None:
         if answer.errCode == 411:
             self._master_due = now + 10
             return
         whole(self, answer, now)
 
-    patch(Member, "_heartbeat_answered", answered)
+    patch(Membership, "_heartbeat_answered", answered)
 
 
 def stays_with_a_standby(patch: Callable[..., None]) -> None:
@@ -57,7 +68,7 @@ def stays_with_a_standby(patch: Callable[..., None]) -> None:
 
 
 def keeps_what_brokers_refuse(patch: Callable[..., None]) -> None:
-    patch(Member, "_drop", lambda self, holding, code, now: None)
+    patch(Membership, "_drop", lambda self, holding, code, now: None)
 
 
 def gives_back_without_waiting(patch: Callable[..., None]) -> None:
@@ -73,14 +84,14 @@ def gives_back_without_waiting(patch: Callable[..., None]) -> None:
 
 
 def tells_brokers_nothing_when_it_leaves(patch: Callable[..., None]) -> None:
-    whole = Member._ask_brokers
+    whole = Membership._ask_brokers
 
-    def ask(self: Member, now: float) -> None:
+    def ask(self: Membership, now: float) -> None:
         for holding in self.holdings.within(State.LEAVING):
             self._forget(holding, now)
         whole(self, now)
 
-    patch(Member, "_ask_brokers", ask)
+    patch(Membership, "_ask_brokers", ask)
 
 
 def misses_events(patch: Callable[..., None]) -> None:
@@ -114,11 +125,48 @@ def never_ends_an_event(patch: Callable[..., None]) -> None:
     patch(Member, "_settle", lambda self, now, key=None: None)
 
 
+def takes_nothing_again(patch: Callable[..., None]) -> None:
+    patch(Chooser, "_settle", lambda self, now, key: None)
+
+
+def keeps_what_is_not_chosen(patch: Callable[..., None]) -> None:
+    whole = Membership._give_back
+
+    def give_back(self: Membership, holding: Holding, now: float) -> None:
+        if self.life is not Life.MEMBER or holding.partition.id:
+            whole(self, holding, now)
+
+    patch(Membership, "_give_back", give_back)
+
+
+def does_not_tell_the_master(patch: Callable[..., None]) -> None:
+    patch(Chooser, "_full", lambda self, now: False)
+
+
 PLANTED = [
     forgets_to_register_again, stays_with_a_standby, keeps_what_brokers_refuse, gives_back_without_waiting,
     tells_brokers_nothing_when_it_leaves, misses_events, reports_what_it_never_got,
     never_ends_an_event,
 ]  # fmt: skip
+
+CHOSEN = [
+    takes_nothing_again, keeps_what_is_not_chosen, does_not_tell_the_master,
+    forgets_to_register_again, keeps_what_brokers_refuse, tells_brokers_nothing_when_it_leaves,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("plant", CHOSEN, ids=lambda plant: plant.__name__)
+def test_a_planted_mistake_of_members_that_choose_is_noticed(
+    plant: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch.setattr)
+    with pytest.raises((LawError, ValueError)):
+        play_many_chosen(300)
+
+
+def play_many_chosen(seeds: int) -> None:
+    for seed in range(seeds):
+        play_chosen(seed)
 
 
 def play_many(seeds: int) -> None:
