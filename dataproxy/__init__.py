@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dataproxy.consumer.asynchronous import AsyncConsumer
     from dataproxy.consumer.consumer import Consumer
     from dataproxy.consumer.inlong import InLongRecord, inlong_records
+    from dataproxy.consumer.seen import SeenRecords
     from dataproxy.consumer.stats import ConsumerStats
     from dataproxy.errors import (
         BufferFullError,
@@ -81,6 +82,7 @@ __all__ = [
     "Refusal",
     "Report",
     "SeekError",
+    "SeenRecords",
     "Sent",
     "Stream",
     "TransportError",
@@ -99,6 +101,7 @@ _HOMES = {
     "dataproxy.consumer.asynchronous": ("AsyncConsumer",),
     "dataproxy.consumer.consumer": ("Consumer",),
     "dataproxy.consumer.inlong": ("InLongRecord", "inlong_records"),
+    "dataproxy.consumer.seen": ("SeenRecords",),
     "dataproxy.consumer.stats": ("ConsumerStats",),
     "dataproxy.producer.asynchronous": ("AsyncProducer",),
     "dataproxy.producer.producer": ("Producer",),

@@ -690,6 +690,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "give one that pack.offset or position() had, or a multiple of 28 from 0 on",
     ),
     LocalCode(
+        "NO_PARTITION",
+        "ConfigError",
+        "a partition was chosen by `assign` that the topics do not have now",
+        False,
+        "give keys of available()",
+    ),
+    LocalCode(
         "SEEK",
         "SeekError",
         "a partition is not read from the place that was asked for, because another seek came in between",

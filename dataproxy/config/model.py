@@ -173,7 +173,9 @@ class ConsumerConfig(Config):
     offsets: tuple[tuple[str, int], ...]
     session: str
     larger_offset: bool
+    balance: Literal["master", "client"]
     members: int
+    node: int
     prefetch_bytes: int
     auto_confirm: bool
     confirm_timeout: float

@@ -411,7 +411,8 @@ def _parse_offsets(_option: Option, value: object) -> tuple[tuple[str, int], ...
         parts = plain_text(value).split(",") if isinstance(value, str) else value
         if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
             raise ValueError(form)
-        pairs = [tuple(plain_text(part).rpartition("=")[::2]) for part in parts if part.strip()]
+        split = (plain_text(part).rpartition("=") for part in parts if part.strip())
+        pairs = [(key, offset) for key, _, offset in split]
     found: dict[str, int] = {}
     for key, offset in pairs:
         text = plain_text(offset).strip() if isinstance(offset, str) else offset

@@ -461,8 +461,16 @@ def _session_is_named(values: Mapping[str, Any]) -> str | None:
 
 
 def _members_are_counted(values: Mapping[str, Any]) -> str | None:
-    if values["members"] > 1 and not values["session"]:
-        return f"members ({values['members']}) is given without session; give both or none"
+    """Whoever begins a group together, or divides partitions without the master, has to say how many they are."""
+    chosen = values["balance"] == "client"
+    if chosen and values["session"]:
+        return "session does not go with balance 'client', whose members choose offsets in assign(); keep one"
+    if not chosen and values["node"]:
+        return f"node ({values['node']}) is given without balance='client'; give both or none"
+    if not chosen and not values["session"] and values["members"] > 1:
+        return f"members ({values['members']}) is given without session or balance='client'; give one of them"
+    if values["node"] >= values["members"]:
+        return f"node ({values['node']}) has to be below members ({values['members']}); count from 0"
     return None
 
 
@@ -485,7 +493,7 @@ CONSUMER_RULES: Final[tuple[Rule, ...]] = (
     Rule(("topics",), _topics_are_named),
     Rule(("user",), _user_is_named),
     Rule(("session",), _session_is_named),
-    Rule(("members", "session"), _members_are_counted),
+    Rule(("balance", "session", "members", "node"), _members_are_counted),
     Rule(("offsets", "topics"), _offsets_are_places),
     _needs("offsets", "session"),
     _needs("larger_offset", "session"),

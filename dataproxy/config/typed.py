@@ -96,7 +96,9 @@ class ConsumerOptions(TypedDict, total=False):
     offsets: str | list[str] | Mapping[str, int] | None
     session: str | None
     larger_offset: bool | str | None
+    balance: Literal["master", "client"] | None
     members: int | str | None
+    node: int | str | None
     prefetch_bytes: int | str | None
     auto_confirm: bool | str | None
     confirm_timeout: float | str | timedelta | None

@@ -12,11 +12,12 @@ import logging
 import os
 import queue
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.consumer.group.asking import Address, Ask, Drop, Fault, Hold, Refusal, Release, Reply
+from dataproxy.consumer.group.asking import Address, Ask, Drop, Fault, Hold, Known, Refusal, Release, Reply, Untaken
+from dataproxy.consumer.group.chooser import Chooser
 from dataproxy.consumer.group.membership import Life
 from dataproxy.logs import logger
 from dataproxy.wire.tubemq.calls import METHODS
@@ -39,6 +40,7 @@ _SERVICE: Final = {name: _READ if name.endswith("C2B") else _MASTER for name in 
 _LONGEST_S: Final = 60.0
 _QUIET_S: Final = 10.0  # between two log records about the same broker's refusals
 _CONNECT, _LOST, _TIMEOUT, _PROTOCOL, _CLOSED, _MEMORY = range(1, 7)
+_UNTAKEN: Final = {0: "it does not answer", 410: "another consumer of the group has it"}
 _FAULTS: Final = {
     _LOST: "the connection ended",
     _TIMEOUT: "no answer in time",
@@ -51,17 +53,18 @@ _FAULTS: Final = {
 class Watcher:
     """What a driver tells its consumer; each method is called on the driver's thread and must not wait."""
 
-    def assigned(self, partition: Partition, number: int) -> None:
-        """Take the news that packs of a partition are read from now on."""
+    def assigned(self, partition: Partition, number: int, begin: Callable[[bool], None], *, moved: bool) -> None:
+        """Take the news that packs of a partition are read from now on, or (``moved``) from another place of it.
 
-    def moved(self, partition: Partition, number: int, begin: Callable[[bool], None]) -> None:
-        """Take the news that packs of a partition come from another place of it, with the number of its new hold.
-
-        ``begin(paused)`` is called once, before a later pause of the partition can be asked for.
+        ``number``: of its hold, which ``begin(paused)`` makes: it is called once, and nobody can pause the partition
+        or see its packs before it is known here.
         """
 
     def revoked(self, partition: Partition, *, lost: bool) -> None:
         """Take the news that no more packs of a partition are given out; ``lost``: nothing can be confirmed."""
+
+    def known(self, partitions: tuple[Partition, ...]) -> None:
+        """Take the news what can be read, of a member that chooses by itself."""
 
     def refused(self, refusal: Refusal | None) -> None:
         """Take a master's refusal of this member, or None: it is a member now."""
@@ -119,6 +122,15 @@ class Driver:
     def seek(self, key: str, offset: int) -> Future[Reply]:
         """Read a partition from another place; the reply is the member's, None if that has ended.  Any thread."""
         return self._question(lambda number, now: self.member.seek(key, offset, number, now))
+
+    def assign(self, starts: Mapping[str, int | None]) -> Future[Reply]:
+        """Let a member that chooses by itself hold these partitions and no others.  Any thread."""
+
+        def ask(number: int, now: float) -> None:
+            assert isinstance(self.member, Chooser)
+            self.member.assign(starts, number, now)
+
+        return self._question(ask)
 
     def _question(self, ask: Callable[[int, float], None]) -> Future[Reply]:
         reply: Future[Reply] = Future()
@@ -202,6 +214,10 @@ class Driver:
             elif order.partition.key in self._moving:
                 self._moving.discard(order.partition.key)
                 self._watcher.revoked(order.partition, lost=True)
+        elif isinstance(order, Known):
+            self._watcher.known(order.partitions)
+        elif isinstance(order, Untaken):
+            self._tell_untaken(order.partition, order.code, now)
         elif isinstance(order, Reply):
             self._waiters.pop(order.number).set_result(order)
         elif isinstance(order, Refusal):
@@ -251,12 +267,9 @@ class Driver:
             self._core.hold(number, peer, partition.topic, partition.id, key, offset, filters, paused)
 
         _LOG.info("partition %s is read from offset %d", partition.key, order.offset)
-        if partition.key in self._moving:
-            self._moving.discard(partition.key)
-            self._watcher.moved(partition, number, begin)
-        else:
-            begin(False)
-            self._watcher.assigned(partition, number)
+        moved = partition.key in self._moving
+        self._moving.discard(partition.key)
+        self._watcher.assigned(partition, number, begin, moved=moved)
 
     def _release(self, order: Release, now: float) -> None:
         key = order.partition.key
@@ -358,6 +371,14 @@ class Driver:
             _LOG.warning(
                 "broker %s:%d has not answered about partition %s: %s", broker.host, broker.port, partition.key,
                 call_fault_text(fault, detail),
+            )  # fmt: skip
+
+    def _tell_untaken(self, partition: Partition, code: int, now: float) -> None:
+        if self._is_new(partition.key, -code, now):
+            why = _UNTAKEN.get(code, f"it answers with code {code}")
+            _LOG.warning(
+                "broker %s:%d does not give partition %s: %s", partition.broker.host, partition.broker.port,
+                partition.key, why,
             )  # fmt: skip
 
     def _is_new(self, what: str, code: int, now: float) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dataproxy.consumer.group.asking import EARLIEST, LATEST
 from dataproxy.errors import ConfigError, DataProxyError, SeekError
@@ -11,12 +12,16 @@ from dataproxy.problems import shown
 if TYPE_CHECKING:
     from dataproxy.consumer.group.asking import Reply
 
-__all__ = ["INDEX_BYTES", "offset_problem", "place_of", "seek_error"]
+__all__ = ["INDEX_BYTES", "Choice", "offset_problem", "place_of", "seek_error", "starts_of"]
+
+#: Partitions that an application chooses, by their keys, and where each begins.
+Choice = Collection[str] | Mapping[str, int | Literal["earliest", "latest"] | None]
 
 INDEX_BYTES: Final = 28  # of a store's index for each of its messages
 
 _WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 _LARGEST: Final = 2**63 - 1
+_CHOICES: Final = "give a list of keys of available(), or a mapping of them to offsets, 'earliest', 'latest' or None"
 
 
 def offset_problem(offset: object) -> str:
@@ -42,6 +47,21 @@ def place_of(offset: Any) -> int:
             hint="give 'earliest', 'latest', or an offset as pack.offset and position() have them",
         )
     return int(offset)
+
+
+def starts_of(partitions: Any) -> dict[str, int | None]:
+    """Return the places that chosen partitions begin at; None: where the group is.  Raises ConfigError."""
+    pairs: list[tuple[Any, Any]]
+    if isinstance(partitions, Mapping):
+        pairs = list(partitions.items())
+    elif isinstance(partitions, (list, tuple, set, frozenset)):
+        pairs = [(key, None) for key in partitions]
+    else:
+        raise ConfigError(f"{shown(partitions)} are no partitions", hint=_CHOICES)
+    for key, _ in pairs:
+        if not isinstance(key, str):
+            raise ConfigError(f"{shown(key)} is not the key of a partition", hint=_CHOICES)
+    return {key: None if start is None else place_of(start) for key, start in pairs}
 
 
 def seek_error(partition: str, offset: Any, reply: Reply) -> DataProxyError:

@@ -36,6 +36,8 @@ class ConsumerState(Watcher):
         self.error: Exception | None = None  #: of the driver, which ended it
         self.member = threading.Event()  #: a master has taken the registration
         self.ended = threading.Event()
+        self.told = threading.Event()  #: a master has said what partitions there are
+        self._known: tuple[str, ...] = ()
 
     @property
     def calls_back(self) -> bool:
@@ -53,6 +55,16 @@ class ConsumerState(Watcher):
         with self._lock:
             return dict(self._numbers)
 
+    @property
+    def available(self) -> list[str]:
+        """Return the keys of the partitions that can be chosen, as masters said last."""
+        return list(self._known)
+
+    def known(self, partitions: tuple[Partition, ...]) -> None:
+        """Take what can be chosen.  Thread: driver."""
+        self._known = tuple(one.key for one in partitions)
+        self.told.set()
+
     def pause(self, keys: Collection[str], paused: bool, tell: Callable[[int, bool], None]) -> None:
         """Pause partitions, or let them go on; ``tell(number, paused)`` is called for each that is read now."""
         with self._lock:
@@ -62,20 +74,17 @@ class ConsumerState(Watcher):
                     (self._paused.add if paused else self._paused.discard)(key)
                     tell(number, paused)
 
-    def assigned(self, partition: Partition, number: int) -> None:
-        """Take a partition.  Thread: driver."""
+    def assigned(self, partition: Partition, number: int, begin: Callable[[bool], None], *, moved: bool) -> None:
+        """Take a partition, or its new hold.  Thread: driver."""
+        key = partition.key
         with self._lock:
-            self._numbers[partition.key] = number
-            self._paused.discard(partition.key)
-        if self._on_assigned is not None:
-            call, key = self._on_assigned, partition.key
+            if not moved:
+                self._paused.discard(key)
+            self._numbers[key] = number
+            begin(key in self._paused)
+        if self._on_assigned is not None and not moved:
+            call = self._on_assigned
             self._calls.put(lambda: call(key))
-
-    def moved(self, partition: Partition, number: int, begin: Callable[[bool], None]) -> None:
-        """Take the new hold of a partition.  Thread: driver."""
-        with self._lock:
-            begin(partition.key in self._paused)
-            self._numbers[partition.key] = number
 
     def revoked(self, partition: Partition, *, lost: bool) -> None:
         """Take the end of a partition, once.  Thread: driver."""

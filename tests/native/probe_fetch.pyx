@@ -8,8 +8,8 @@ from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.consumer.exchange cimport (
     CM_CALL, CM_CONFIRM, CM_DROP, CM_FOLLOW, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES,
-    EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Event, Exchange, Peer, Tally, exchange_close, exchange_commands,
-    exchange_events, exchange_open, exchange_post, exchange_take,
+    EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Event, Exchange, Peer, Tally,
+    exchange_close, exchange_commands, exchange_events, exchange_open, exchange_post, exchange_take,
 )
 from dataproxy._core.consumer.fetch cimport (
     HOLD_STATES, HS_ASKED, HS_CONFIRMING, HS_DELAYED, HS_FROZEN, HS_IDLE, HS_READY, Fetch, FetchHooks, fetch_advance,

@@ -115,19 +115,15 @@ class Node(Watcher):
 
     # --- what the driver tells
 
-    def assigned(self, partition: Partition, number: int) -> None:
-        """Take a partition."""
-        self.world.note(f"{self.client} is assigned {partition.key} as hold {number}")
-        self.world.laws.assigned(self, partition.key)
+    def assigned(self, partition: Partition, number: int, begin: Callable[[bool], None], *, moved: bool) -> None:
+        """Take a partition, or its new hold when it is read from another place."""
+        self.world.note(f"{self.client} {'moves in' if moved else 'is assigned'} {partition.key} as hold {number}")
+        if not moved:
+            self.world.laws.assigned(self, partition.key)
+        paused = moved and self.app.moved(self.reads[partition.key], number)
         self.reads[partition.key] = number
         self.partitions[number] = partition
-
-    def moved(self, partition: Partition, number: int, begin: Callable[[bool], None]) -> None:
-        """Take the new hold of a partition that is read from another place."""
-        self.world.note(f"{self.client} reads {partition.key} from another place, as hold {number}")
-        begin(self.app.moved(self.reads[partition.key], number))
-        self.reads[partition.key] = number
-        self.partitions[number] = partition
+        begin(paused)
 
     def revoked(self, partition: Partition, *, lost: bool) -> None:
         """Take the end of a partition: a second word about the same one changes nothing, as for an application."""

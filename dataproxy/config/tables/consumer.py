@@ -82,13 +82,30 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         importance="low",
     ),
     Option(
+        "balance",
+        "choice",
+        "master",
+        "Who divides the partitions: the master, between all members of the group, or the application of each member,"
+        " by `assign()`. With `client` each member has to know how many there are (`members`) and which one it is"
+        " (`node`).",
+        choices=("master", "client"),
+    ),
+    Option(
         "members",
         "int",
         1,
-        "How many members a group has that is bound to offsets (`session`): it gets no partitions before so many are"
-        " there.",
+        "How many members the group has, where it is bound to offsets (`session`) or divides partitions itself"
+        " (`balance`). A bound group gets no partitions before so many are there.",
         low=1,
         high=100_000,
+    ),
+    Option(
+        "node",
+        "int",
+        0,
+        "Which of the `members` this one is, from 0 on, with `balance` `client`. Each number can be there once.",
+        low=0,
+        high=99_999,
     ),
     Option(
         "prefetch_bytes",

@@ -112,15 +112,18 @@ class Membership(ABC):
     def seek(self, key: str, offset: int, number: int, now: float) -> None:
         """Read a partition from an offset on, from EARLIEST or from LATEST; ``Reply`` tells the end of it.
 
+        ``number``: that of the reply; 0: nobody waits for one, and an offset behind the end means the end.
+
         Its problems: ``revoked`` (it is not this member's, or not any more), ``beyond`` (the offset is behind the end),
         ``later`` (another wish came in between).
         """
         holding = self.holdings.get(key)
         if holding is None or holding.unwanted or not (holding.state is State.HELD or holding.kept):
-            self._out.append(Reply(number, "revoked"))
+            if number:
+                self._out.append(Reply(number, "revoked"))
             return
         self._end_seek(holding, "later")
-        holding.seek = Seek(number, offset, checked=offset <= 0)
+        holding.seek = Seek(number, offset, checked=offset <= 0 or not number)
         if holding.state is State.HELD:
             holding.kept = True
             self.holdings.enter(holding, State.RELEASING, now)
@@ -515,17 +518,18 @@ class Membership(ABC):
         if seek is not holding.asked:  # a later wish
             self._want_again(holding, now)
             return
+        problem, end = "", -1
         if seek is not None and not seek.checked:
             end = answer.maxOffset if answer.HasField("maxOffset") else seek.offset
             if seek.offset <= end:
                 seek.checked = True
                 self._want_again(holding, now)
                 return
-            self._end_seek(holding, "beyond", offset, end)
-        self._end_seek(holding, "", offset)
+            problem = "beyond"
         holding.kept = False
         self.holdings.enter(holding, State.HELD, now)
         self._out.append(Hold(holding.partition, offset))
+        self._end_seek(holding, problem, offset, end)
         self._settle(now, holding.partition.key)
 
     def _tries_again(self, holding: Holding, code: int) -> bool:

@@ -186,6 +186,10 @@ class TubeServer:
         """Return the clients that the master knows of a group, in the order of their registration."""
         return self._ask(lambda: self._master.members(group, time.monotonic()))
 
+    def reported(self, group: str, client: str) -> tuple[str, ...]:
+        """Return the texts of partitions that a client which chooses them has reported to the master."""
+        return self._ask(lambda: self._master.held(group, client))
+
     @property
     def calls(self) -> list[Call]:
         """Return the calls so far, in the order in which they were done: (method, client, topic, partition, code).

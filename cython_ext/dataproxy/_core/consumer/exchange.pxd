@@ -56,7 +56,7 @@ cdef enum EventKind:
     EK_RELEASED = 2         # number of the hold
     EK_LOST = 3             # number of the hold; code: a broker's
     EK_TOLD = 4             # number of the hold, code; a broker refused to give a pack: for the log
-    EK_BROKEN = 5           # number of the hold; code: CallFault, detail; a request or confirm had no answer: for the log
+    EK_BROKEN = 5           # number of the hold; code: CallFault, detail; a call had no answer: for the log
 
 
 ctypedef struct Event:      # freed by who takes it

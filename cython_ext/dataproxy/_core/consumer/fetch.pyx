@@ -15,8 +15,9 @@ from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.consumer.exchange cimport (
     CM_CALL, CM_CONFIRM, CM_DROP, CM_FOLLOW, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES,
-    EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Exchange, Peer, command_free, exchange_count, exchange_fetched, exchange_passed,
-    exchange_settle, exchange_taken, exchange_tell, exchange_withdraw,
+    EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Exchange, Peer, command_free,
+    exchange_count, exchange_fetched, exchange_passed, exchange_settle, exchange_taken, exchange_tell,
+    exchange_withdraw,
 )
 from dataproxy._core.consumer.flow cimport FlowAnswer, FlowRules, flow_begin, flow_wait_ms
 from dataproxy._core.consumer.connection cimport (
@@ -593,9 +594,8 @@ cdef int64_t _limit(Fetch* f, Hold* h, int64_t now_us) noexcept nogil:
 
 cdef Hold* _next_idle(Fetch* f) noexcept nogil:
     """Return the idle partition whose turn it is, and let the cursor stand there; NULL: there is none."""
-    cdef int i
     if relaxed_load(&f.states[<int>HS_IDLE]):
-        for i in range(f.n_holds):
+        for _ in range(f.n_holds):
             if f.cursor >= f.n_holds:
                 f.cursor = 0
             if f.holds[f.cursor].state == HS_IDLE:
