@@ -38,6 +38,7 @@ _Peer = tuple[str, str, int, str]  # label, numeric address, port, name
 _BY_NAME: Final = {one.request: one for one in METHODS.values()}
 _SERVICE: Final = {name: _READ if name.endswith("C2B") else _MASTER for name in _BY_NAME}
 _LONGEST_S: Final = 60.0
+_FOLLOW_S: Final = 1.0  # between two looks where brokers are
 _QUIET_S: Final = 10.0  # between two log records about the same broker's refusals
 _CONNECT, _LOST, _TIMEOUT, _PROTOCOL, _CLOSED, _MEMORY = range(1, 7)
 _UNTAKEN: Final = {0: "it does not answer", 410: "another consumer of the group has it"}
@@ -98,6 +99,7 @@ class Driver:
         self._next = 0
         self._rules: dict[str, str] = {}
         self._valid = {"group": FlowRules(), "cluster": FlowRules()}
+        self._follow_due = 0.0
         self._moving: set[str] = set()  # keys of partitions between two holds
         self._peers: dict[Address, _Peer] = {}  # where brokers are that packs are read from
         self._told: dict[tuple[str, int], float] = {}
@@ -298,6 +300,9 @@ class Driver:
 
     def _follow_brokers(self, now: float) -> None:
         """Look whether brokers that packs are read from have other addresses by now, under the same names."""
+        if now < self._follow_due:
+            return
+        self._follow_due = now + _FOLLOW_S
         used: dict[Address, list[int]] = {}
         for number, partition in self._partitions.items():
             used.setdefault(Address(partition.broker.host, partition.broker.port), []).append(number)

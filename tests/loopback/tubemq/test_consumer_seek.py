@@ -391,3 +391,49 @@ def test_a_lost_connection_is_logged_with_its_broker(
     told = [record.getMessage() for record in caplog.records if "has not answered" in record.getMessage()]
     assert told == [f"broker 127.0.0.1:{tube.broker_port} has not answered about partition {KEY}: the connection ended"]
     assert COMMIT in {call.method for call in tube.calls}
+
+
+def test_seeks_while_partitions_come_and_go(tube: TubeServer, opened: Opener) -> None:
+    """Every seek has an end, and what it leaves behind is a group that reads everything."""
+    for i in range(30):
+        tube.put("group", b"%d" % i, partition=i % 6)
+    first = opened("group")
+    assert eventually(lambda: len(first.assignment()) == 6)
+    ends: list[str] = []
+    stop = threading.Event()
+
+    def seek(number: int) -> None:
+        places: list[Any] = ["earliest", "latest", 0, INDEX * number]
+        for i in range(10_000):
+            if stop.is_set():
+                return
+            for key in first.assignment()[number::2]:
+                try:
+                    first.seek(key, places[i % 4])
+                    ends.append("done")
+                except (SeekError, ConfigError) as error:
+                    ends.append(error.code)
+
+    threads = [threading.Thread(target=seek, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        members = [first, opened("group")]
+        assert eventually(lambda members=members: all(one.assignment() for one in members))
+        tube.cut()
+        members[1].close()
+        tube.stop_broker()
+        tube.start_broker()
+    stop.set()
+    for thread in threads:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+    assert "done" in ends
+    assert set(ends) <= {"done", "SEEK", "SEEK_REVOKED", "SEEK_BEYOND", "CONFIG"}
+    assert eventually(lambda: len(first.assignment()) == 6)
+    for key in first.assignment():
+        first.seek(key, "earliest")
+    assert set(drain(first, 30, distinct=True)) == {b"%d" % i for i in range(30)}
+    stats = first.stats()
+    assert balanced(stats.packs)
+    assert stats.packs.held <= 6
