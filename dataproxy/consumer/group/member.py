@@ -273,7 +273,7 @@ class Member:
             if field not in answer.DESCRIPTOR.fields_by_name or not answer.HasField(field):
                 continue
             number = getattr(answer, field)
-            if number not in (_NONE, self._ids[field]):
+            if number != self._ids[field]:  # none, too: rules were taken back
                 self._ids[field] = number
                 self.rules[text] = getattr(answer, f"{name}ControlInfo")
         if "qryPriorityId" in answer.DESCRIPTOR.fields_by_name and answer.HasField("qryPriorityId"):

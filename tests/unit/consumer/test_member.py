@@ -552,3 +552,18 @@ def test_what_is_given_back_behind_a_refusal_is_reported_at_once() -> None:
     message = driver.ask("HeartRequestC2M").message
     assert message.reportSubscribeInfo
     assert not message.subscribeInfo
+
+
+def test_rules_that_an_operator_takes_back_are_followed_no_more() -> None:
+    """The master then tells no number, as one that never had any."""
+    driver = joined()
+    driver.answer(groupFlowCheckId=6, groupFlowControlInfo="[1]", defFlowCheckId=-2, defFlowControlInfo=" ")
+    assert driver.member.rules == {"group": "[1]"}
+    driver.poll(10.0)
+    driver.answer(groupFlowCheckId=6, groupFlowControlInfo=" ")
+    assert driver.member.rules == {"group": "[1]"}
+    driver.poll(10.0)
+    driver.answer(groupFlowCheckId=-2, groupFlowControlInfo=" ")
+    assert driver.member.rules == {"group": " "}
+    driver.poll(10.0)
+    assert driver.ask("HeartRequestC2M").message.groupFlowCheckId == -2
