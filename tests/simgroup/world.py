@@ -223,7 +223,9 @@ class World:
         """Wait until all members follow the rules that the master has; a heartbeat brings them."""
         end = self.now + int((2 * self.plan.times.heartbeat + 1) * S)
         wanted = self.masters.rules[0].strip()
-        while others := [one.client for one in self._alive() if one.member.rules.get("group", "").strip() != wanted]:
+        while others := [
+            one.client for one in self._alive() if one.is_member and one.member.rules.get("group", "").strip() != wanted
+        ]:
             if self.now > end:
                 self.laws.broken("rules", f"of {wanted!r} are not followed by {others}")
             self.until(self.now + _STEP_US)

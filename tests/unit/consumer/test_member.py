@@ -309,7 +309,7 @@ def test_leaving() -> None:
 def test_leaving_before_a_master_was_found() -> None:
     driver = Driver()
     driver.member.close(driver.now)
-    driver.fail()
+    driver.fail(Fault("no connection", sent=False))
     driver.poll(60)
     assert driver.member.life is Life.GONE
     assert driver.asks == []
@@ -567,3 +567,26 @@ def test_rules_that_an_operator_takes_back_are_followed_no_more() -> None:
     assert driver.member.rules == {"group": " "}
     driver.poll(10.0)
     assert driver.ask("HeartRequestC2M").message.groupFlowCheckId == -2
+
+
+def test_a_master_that_may_have_taken_a_member_hears_that_it_leaves() -> None:
+    """The registration was sent, and its answer did not come: others would wait for the master's time limit."""
+    driver = Driver(masters=MASTERS[:2])
+    driver.fail()
+    driver.fail(Fault("is not master now", "StandbyException"))
+    driver.member.close(driver.now)
+    driver.poll()
+    assert driver.ask("CloseRequestC2M").address in MASTERS
+    driver.fail(Fault("is not master now", "StandbyException"))
+    driver.answer()
+    assert driver.member.life is Life.GONE
+
+
+@pytest.mark.parametrize("fault", [Fault("no connection", sent=False), Fault("not now", "ServerNotReadyException")])
+def test_a_master_that_was_not_reached_hears_nothing(fault: Fault) -> None:
+    driver = Driver()
+    driver.fail(fault)
+    driver.member.close(driver.now)
+    driver.poll()
+    assert not driver.asks
+    assert driver.member.life is Life.GONE
