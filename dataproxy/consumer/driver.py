@@ -239,7 +239,7 @@ class Driver:
             try:
                 peer = self._peer(ask.address, now)
             except OSError as error:
-                self.member.failed(ask.number, Fault(str(error)), now)
+                self.member.failed(ask.number, Fault(str(error), sent=False), now)
                 continue
             if peer is not None:
                 method = _BY_NAME[ask.name]
@@ -247,7 +247,8 @@ class Driver:
                 request = ask.message.SerializeToString()
                 self._core.call(ask.number, peer, _SERVICE[ask.name], method.number, request, ask.timeout_s)
             elif now >= until:
-                self.member.failed(ask.number, Fault(f"the look-up of {ask.address.host!r} takes too long"), now)
+                late = f"the look-up of {ask.address.host!r} takes too long"
+                self.member.failed(ask.number, Fault(late, sent=False), now)
             else:
                 self._waiting.append((ask, until))
 
@@ -337,7 +338,7 @@ class Driver:
             self._answered(number, code, data, trace, now)
         elif kind == "fault":
             self._calls.pop(number, None)
-            self.member.failed(number, Fault(call_fault_text(code, detail)), now)
+            self.member.failed(number, Fault(call_fault_text(code, detail), sent=code != _CONNECT), now)
         elif number not in self._partitions:
             return  # of a partition that was dropped meanwhile
         elif kind == "released":

@@ -100,8 +100,8 @@ class MasterHost(Host):
             answer.requireAuth = True
         text, number = masters.rules
         answer.defFlowCheckId, answer.defFlowControlInfo = -2, " "
-        answer.groupFlowCheckId = number if text else -2
-        answer.groupFlowControlInfo = text if text and request.groupFlowCheckId != number else " "
+        answer.groupFlowCheckId = number if text.strip() else -2
+        answer.groupFlowControlInfo = text if text.strip() and request.groupFlowCheckId != number else " "
         return answer
 
     def _refusal(self, name: str, request: Any, now: int) -> Any:

@@ -1,7 +1,7 @@
 """The laws of a simulated run; docs/reliability.md has them.
 
 Each text names the law first: *owner*, *state*, *order*, *pause*, *seen*, *again*, *passed*, *tally*, *assigned*,
-*gone*, *calm*, *error*, *sought*.
+*rules*, *gone*, *calm*, *error*, *sought*.
 """
 
 from __future__ import annotations

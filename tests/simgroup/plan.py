@@ -85,7 +85,7 @@ def make_plan(seed: int) -> Plan:
     times = _times(rng)
     topics = rng.choice(({"t": 1}, {"t": 2}, {"t": 3}, {"t": 4}, {"t": 2, "u": 1}))
     filtered = rng.random() < 0.15
-    span = int(rng.uniform(8, 30) * S)
+    span = int(rng.uniform(5, 20) * S)
     return Plan(
         seed=seed,
         quiet=quiet,

@@ -144,6 +144,7 @@ class World:
         else:
             self._settle(self.bound(), even=True)
         self._drain()
+        self._obey()
         self._close()
         return settled
 
@@ -217,6 +218,17 @@ class World:
         left = self._left_over()
         if left:
             self.laws.broken("seen", f"or confirmed are not, after {_DRAINED_US // S} s: {left}")
+
+    def _obey(self) -> None:
+        """Wait until all members follow the rules that the master has; a heartbeat brings them."""
+        end = self.now + int((2 * self.plan.times.heartbeat + 1) * S)
+        wanted = self.masters.rules[0].strip()
+        while others := [
+            one.client for one in self._alive() if one.is_member and one.member.rules.get("group", "").strip() != wanted
+        ]:
+            if self.now > end:
+                self.laws.broken("rules", f"of {wanted!r} are not followed by {others}")
+            self.until(self.now + _STEP_US)
 
     def _left_over(self) -> str:
         """Return what nobody has seen, or no broker knows to be confirmed."""

@@ -44,6 +44,7 @@ class Fault(NamedTuple):
 
     text: str
     exception: str = ""
+    sent: bool = True  #: the server may have it
 
 
 class Hold(NamedTuple):

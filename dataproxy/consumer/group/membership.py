@@ -73,6 +73,7 @@ class Membership(ABC):
         self._numbers = 0
         self._out: list[Ask | Order] = []
         self._registered = False
+        self._perhaps = False  # registered: a registration was sent, and has no answer
         self._master_due = 0.0
         self._asking_master = False
         self._report_soon = False
@@ -181,7 +182,7 @@ class Membership(ABC):
         if about in ("register", "heartbeat", "close"):
             self._asking_master = False
             self.trouble = fault
-            self._master_failed(about, now)
+            self._master_failed(about, fault, now)
         elif about == "beat":
             self._beating.pop(what, None)
         elif about == "take":
@@ -257,7 +258,7 @@ class Membership(ABC):
     def _ask_master(self, now: float) -> None:
         if self._asking_master or (now < self._master_due and self.life is not Life.CLOSING):
             return
-        if self.life is Life.CLOSING and not self._registered:
+        if self.life is Life.CLOSING and not self._registered and not self._perhaps:
             self.life = Life.GONE
             return
         self._asking_master = True
@@ -323,6 +324,7 @@ class Membership(ABC):
             self._ids["qryPriorityId"] = tasks.qryPriorityId
 
     def _register_answered(self, answer: Any, now: float) -> None:
+        self._perhaps = False
         if answer.errCode == _OK:
             self._registered = self._fresh = True
             self._master_due = now
@@ -347,6 +349,7 @@ class Membership(ABC):
             self._report_soon = True
             self._errors += 1
             if self._errors >= _ERRORS:
+                self._perhaps = True
                 self._begin_again(now + self._masters.move())
             elif answer.errCode == _CREDENTIALS:
                 self._master_due = now + self._options.register_pause_s
@@ -363,11 +366,12 @@ class Membership(ABC):
     def _close_answered(self, answer: Any, now: float) -> None:
         self.life = Life.GONE
 
-    def _master_failed(self, about: str, now: float) -> None:
+    def _master_failed(self, about: str, fault: Fault, now: float) -> None:
         # A member stays one: the next master says whether it knows it.
         if about == "heartbeat":
             self._report_soon = True
             self._has_missed()
+        self._perhaps |= about == "register" and fault.sent and not fault.exception
         wait = self._masters.move()
         self._master_due = now + wait
         if about == "close" and self._closes >= max(2, len(self._options.masters)):

@@ -309,7 +309,7 @@ def test_leaving() -> None:
 def test_leaving_before_a_master_was_found() -> None:
     driver = Driver()
     driver.member.close(driver.now)
-    driver.fail()
+    driver.fail(Fault("no connection", sent=False))
     driver.poll(60)
     assert driver.member.life is Life.GONE
     assert driver.asks == []
@@ -342,18 +342,6 @@ def test_rules_stay_where_an_answer_has_none() -> None:
     driver.poll(10)
     assert driver.member.rules == {"cluster": "[]"}
     assert driver.ask("HeartRequestC2M").message.defFlowCheckId == 5
-
-
-def test_rules_that_are_removed_are_followed_no_more() -> None:
-    """A master without rules of a group names the number of none, and tells a member that has another one."""
-    driver = joined()
-    driver.answer(notAllocated=True, groupFlowCheckId=6, groupFlowControlInfo="[]")
-    driver.poll(10)
-    assert driver.ask("HeartRequestC2M").message.groupFlowCheckId == 6
-    driver.answer(notAllocated=True, groupFlowCheckId=-2, groupFlowControlInfo=" ")
-    assert driver.member.rules == {"group": " "}
-    driver.poll(10)
-    assert driver.ask("HeartRequestC2M").message.groupFlowCheckId == -2
 
 
 def test_a_broker_that_asks_gets_credentials() -> None:
@@ -578,3 +566,41 @@ def test_a_broker_that_has_moved_is_registered_anew() -> None:
     driver.answer(currOffset=56)
     assert driver.orders[1:] == [Hold(moved, 56)]
     assert len(driver.ask("HeartRequestC2M").message.subscribeInfo) == 3
+
+
+def test_rules_that_an_operator_takes_back_are_followed_no_more() -> None:
+    """The master then tells no number, as one that never had any."""
+    driver = joined()
+    driver.answer(groupFlowCheckId=6, groupFlowControlInfo="[1]", defFlowCheckId=-2, defFlowControlInfo=" ")
+    assert driver.member.rules == {"group": "[1]"}
+    driver.poll(10.0)
+    driver.answer(groupFlowCheckId=6, groupFlowControlInfo=" ")
+    assert driver.member.rules == {"group": "[1]"}
+    driver.poll(10.0)
+    driver.answer(groupFlowCheckId=-2, groupFlowControlInfo=" ")
+    assert driver.member.rules == {"group": " "}
+    driver.poll(10.0)
+    assert driver.ask("HeartRequestC2M").message.groupFlowCheckId == -2
+
+
+def test_a_master_that_may_have_taken_a_member_hears_that_it_leaves() -> None:
+    """The registration was sent, and its answer did not come: others would wait for the master's time limit."""
+    driver = Driver(masters=MASTERS[:2])
+    driver.fail()
+    driver.fail(Fault("is not master now", "StandbyException"))
+    driver.member.close(driver.now)
+    driver.poll()
+    assert driver.ask("CloseRequestC2M").address in MASTERS
+    driver.fail(Fault("is not master now", "StandbyException"))
+    driver.answer()
+    assert driver.member.life is Life.GONE
+
+
+@pytest.mark.parametrize("fault", [Fault("no connection", sent=False), Fault("not now", "ServerNotReadyException")])
+def test_a_master_that_was_not_reached_hears_nothing(fault: Fault) -> None:
+    driver = Driver()
+    driver.fail(fault)
+    driver.member.close(driver.now)
+    driver.poll()
+    assert not driver.asks
+    assert driver.member.life is Life.GONE
