@@ -67,8 +67,8 @@ cdef enum:
     ENCRYPTED_BYTES = 524288        # of one write with TLS, after which answers are read: it takes half a millisecond
     READ_CHUNK = 16384
     READS_A_ROUND = 16
-    CROWD = 128                     # answers that are awaited, from which on some are gathered
-    GATHER_US = 500                 # for so long
+    CROWD = 256                     # answers that are awaited, from which on some are gathered
+    GATHER_US = 1000                # for so long
     SLICE_NS = 100000               # shorter than the kernel's default: a sealed pack is sent while it is in the cache
 
 
