@@ -35,6 +35,7 @@ FRAME_SPARE: Final = 8 << 10
 
 _LOG: Final = logger("route")
 _NAMES_SECONDS: Final = 60.0  # between two look-ups of the same name
+_PROOF_SECONDS: Final = 10.0  # between two signatures of a user
 _FIRST_PAUSE: Final = 0.5  # after a question that failed; doubled with each further one
 _SOONEST: Final = 1.0  # between two questions that losses and refusals ask for
 _MISSING_SECONDS: Final = 2.0  # between two questions while messages may wait for a topic
@@ -69,6 +70,8 @@ class MasterSource:
         self._layout = Layout(config.key_buckets if config.ordering == "key" else 0)
         self._lock = threading.Lock()
         self._topics: list[str] = list(inherited._topics) if inherited else []  # guarded by lock
+        # Brokers get a new signature with each heartbeat, and take those of the last 20 s.
+        self._interval = min(config.discovery_interval, _PROOF_SECONDS if config.user else config.discovery_interval)
         self._asked = threading.Event()
         self._new = False  # a topic is new; written under lock, or before there is a thread
         self._doubted = False
@@ -171,7 +174,7 @@ class MasterSource:
 
     def _run(self) -> None:
         last = time.monotonic()
-        due = last + self._config.discovery_interval
+        due = last + self._interval
         while not self._stop.is_set():
             self._asked.wait(max(0.0, due - time.monotonic()))
             self._asked.clear()
@@ -204,7 +207,7 @@ class MasterSource:
             self._note_missing(topics)
         if not self._failures:
             self._apply(topics)
-        interval = self._config.discovery_interval
+        interval = self._interval
         if self._failures:
             return min(interval, _FIRST_PAUSE * float(2 ** min(self._failures, 10)))
         return min(interval, _MISSING_SECONDS) if self._missing else interval
