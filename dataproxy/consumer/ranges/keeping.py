@@ -192,9 +192,10 @@ def _machine() -> str:
 
 
 def _began(pid: int) -> str:
-    """Return when a process began, in ticks of this machine; "" if there is none."""
+    """Return when a process began, in ticks of this machine; "" if there is none, or it has ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if fields[0] in "ZX" else fields[19]
     except (OSError, IndexError):
         return ""
 
