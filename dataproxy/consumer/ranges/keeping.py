@@ -33,6 +33,7 @@ _LOG: Final = logger("consumer")
 _OWNER: Final = re.compile(r"registered by(?: other consumer:)? ?(\S+)")
 _PAUSE_S: Final = 0.5
 _JOIN_S: Final = 5.0
+_QUIET_S: Final = 30.0  # between two log records about brokers that are away
 
 _numbers = itertools.count(1)
 
@@ -50,6 +51,7 @@ class GroupKeeper:
         self._calls = Calls(config)
         self._client = Client(self._calls, config, f"{config.group}_{_own_mark()}-{next(_numbers)}-stream")
         self._kept: dict[str, Place] = {}
+        self._told = -_QUIET_S  # when a broker was told to be away
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = start_quiet("dataproxy-keeper", self._beat)
@@ -132,7 +134,8 @@ class GroupKeeper:
                     found[place.key] = self._client.registered(number, self._group)
                 except DataProxyError as error:
                     failure = failure or error
-        if failure is not None and found:
+        if failure is not None and found and time.monotonic() - self._told >= _QUIET_S:
+            self._told = time.monotonic()
             _LOG.warning("partitions of a broker are left out for now: %s", failure)
         return found, failure
 
