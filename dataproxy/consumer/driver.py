@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 from dataproxy.consumer.group.asking import Address, Ask, Drop, Fault, Hold, Known, Refusal, Release, Reply, Untaken
 from dataproxy.consumer.group.chooser import Chooser
 from dataproxy.consumer.group.membership import Life
+from dataproxy.lasterror import why
 from dataproxy.logs import logger
+from dataproxy.numbers import CE_CONNECT_FAILED, TLS_FIRST
 from dataproxy.wire.tubemq.calls import METHODS
 from dataproxy.wire.tubemq.flow import FlowRules, read_flow_rules
 from dataproxy.wire.tubemq.reading import read_message
@@ -397,6 +399,8 @@ class Driver:
 
 def call_fault_text(code: int, detail: int) -> str:
     """Return why a call has no answer, by the numbers of its event."""
+    if detail > TLS_FIRST:
+        return f"TLS: {why(CE_CONNECT_FAILED, detail, '').replace('tcp://', 'tubemq://')}"
     if code == _CONNECT:
         return f"no connection: {os.strerror(detail) if detail > 0 else f'TLS fault {detail}'}"
     text = _FAULTS.get(code, f"fault {code}")

@@ -33,6 +33,7 @@ _LOG: Final = logger("consumer")
 _OWNER: Final = re.compile(r"registered by(?: other consumer:)? ?(\S+)")
 _PAUSE_S: Final = 0.5
 _JOIN_S: Final = 5.0
+_QUIET_S: Final = 30.0  # between two log records about brokers that are away
 
 _numbers = itertools.count(1)
 
@@ -50,6 +51,7 @@ class GroupKeeper:
         self._calls = Calls(config)
         self._client = Client(self._calls, config, f"{config.group}_{_own_mark()}-{next(_numbers)}-stream")
         self._kept: dict[str, Place] = {}
+        self._told = -_QUIET_S  # when a broker was told to be away
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = start_quiet("dataproxy-keeper", self._beat)
@@ -132,7 +134,8 @@ class GroupKeeper:
                     found[place.key] = self._client.registered(number, self._group)
                 except DataProxyError as error:
                     failure = failure or error
-        if failure is not None and found:
+        if failure is not None and found and time.monotonic() - self._told >= _QUIET_S:
+            self._told = time.monotonic()
             _LOG.warning("partitions of a broker are left out for now: %s", failure)
         return found, failure
 
@@ -192,9 +195,10 @@ def _machine() -> str:
 
 
 def _began(pid: int) -> str:
-    """Return when a process began, in ticks of this machine; "" if there is none."""
+    """Return when a process began, in ticks of this machine; "" if there is none, or it has ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if fields[0] in "ZX" else fields[19]
     except (OSError, IndexError):
         return ""
 

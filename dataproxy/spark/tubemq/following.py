@@ -12,7 +12,7 @@ from dataproxy.consumer.ranges.keeping import GroupKeeper
 from dataproxy.consumer.ranges.places import find_places
 from dataproxy.consumer.ranges.reader import Lost
 from dataproxy.consumer.ranges.registering import Client
-from dataproxy.errors import TransportError
+from dataproxy.errors import DataProxyError, TransportError
 from dataproxy.logs import logger
 from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.tubemq.offsets import EARLIEST, LATEST, STORED, known_bound, limited
@@ -142,8 +142,8 @@ class Following:
         elif self._clock() - self._listed >= self._settings.listing_interval:
             try:
                 self._list()
-            except TransportError as error:  # brokers give messages without a master
-                _log.warning("no new partitions are looked for, because no master answers: %s", error)
+            except DataProxyError as error:  # brokers give messages without a master
+                _log.warning("no new partitions are looked for: %s", error)
                 self._listed = self._clock()
         looked = self._keeper.look(self._places.values())
         missing = sorted(self._places.keys() - looked.keys())

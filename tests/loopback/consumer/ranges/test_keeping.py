@@ -8,17 +8,22 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dataproxy.config import ConsumerConfig
+from dataproxy.config import ConsumerConfig, load_consumer_config
 from dataproxy.consumer.ranges.bounds import Bounds, find_bounds
 from dataproxy.consumer.ranges.calls import Calls
 from dataproxy.consumer.ranges.keeping import GroupKeeper
 from dataproxy.consumer.ranges.places import Place, find_places
+from dataproxy.consumer.ranges.reader import RangeReader
 from dataproxy.consumer.ranges.registering import Client
 from dataproxy.errors import ConfigError, GroupRefusedError, TransportError
 from tests.loopback.consumer.ranges.conftest import COUNT, INDEX, Filled
+from tests.support.certificates import Authority
+from tests.support.tlsserver import tls_front
 from tests.support.tubeserver import TubeServer
 from tests.support.waiting import eventually
 
@@ -155,10 +160,11 @@ def test_a_reader_of_this_machine_that_was_killed_is_not_waited_for(
     with pytest.raises(GroupRefusedError):
         opened().look(places.values())
     os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and its parent has not asked yet
     process.stdin.close()
     process.stdout.close()
     assert len(opened().look(places.values())) == 4
+    process.wait()
 
 
 def test_heartbeats_keep_it(opened: Callable[..., GroupKeeper], server: TubeServer, places: dict[str, Place]) -> None:
@@ -180,3 +186,28 @@ def test_a_broker_that_is_gone(
     assert "the stored offsets of group g were not moved" in caplog.text
     server.start_broker()
     assert len(keeper.look(places.values())) == 4
+
+
+# --- TLS
+
+
+def test_everything_over_tls(server: TubeServer, tmp_path: Path) -> None:
+    server.put("one", b"a")
+    authority = Authority(tmp_path)
+    identity = authority.identity("localhost")
+    with tls_front(server.master_port, identity) as master, tls_front(server.broker_port, identity) as broker:
+
+        def change(answer: Any) -> None:
+            answer.brokerInfos[:] = [f"1:localhost:{broker.port}"]
+
+        for method in ("RegisterRequestP2M", "HeartRequestP2M"):
+            server.on(method, ("mangle", change), times=None)
+        target = f"tubemqs://localhost:{master.port}"
+        config = load_consumer_config(target, "g", ["one"], env={}, tls_ca=str(authority.ca))
+        places = find_places(config)
+        with Calls(config) as calls:
+            found = list(RangeReader(calls, config, lambda lost: None).read(places["1:one:0"], 0, INDEX))
+            assert [piece.pack.bodies() for piece in found] == [[b"a"]]
+        assert broker.versions
+        with Calls(config.replace(tls_ca="")) as calls, pytest.raises(TransportError, match="TLS: no known authority"):
+            find_bounds(Client(calls, config), "g", places.values())

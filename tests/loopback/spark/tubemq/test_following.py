@@ -310,6 +310,10 @@ def test_new_partitions_are_read_from_their_oldest_message(server, fill, opened)
     assert read(later, begin, step) == between(stored, first, step)
 
 
+def nothing(answer):
+    del answer.topicInfos[:]
+
+
 def test_partitions_are_listed_again(server, fill, opened, caplog):
     fill()
     reader = opened(TubeMQStream, listingInterval="0s")
@@ -319,7 +323,11 @@ def test_partitions_are_listed_again(server, fill, opened, caplog):
     assert [call.method for call in server.calls].count("HeartRequestP2M") == listed + 1
     server.stop_master()
     assert reader.latestOffset() == reader.initialOffset()
-    assert "no new partitions are looked for, because no master answers" in caplog.text
+    assert "no new partitions are looked for: no master of" in caplog.text
+    server.start_master()
+    server.on("HeartRequestP2M", ("mangle", nothing))
+    assert reader.latestOffset() == reader.initialOffset()
+    assert "no new partitions are looked for: master 127.0.0.1" in caplog.text
 
 
 @limits
