@@ -27,6 +27,7 @@ from tests.interop.tubemq.conftest import Servers
 from tests.support.rawclient import Connection, Sender
 
 TOPICS = {"one": 1, "three": 3}
+STRETCH = 15_000
 PACKAGES = Path(dataproxy.__file__).parents[1]
 
 
@@ -85,6 +86,28 @@ def test_every_range_is_exact(tubemq: Servers, config: ConsumerConfig) -> None:
                         for i in range(one.rows)
                     ]
                     assert at == [at for at, _ in sent if begin <= at < until]
+
+
+def test_long_stretches_of_others_hide_nothing(tubemq: Servers, config: ConsumerConfig) -> None:
+    """A broker looks through some thousands of entries for a request, and there are more between two messages."""
+    with Connection(tubemq.master) as master, Connection(tubemq.broker) as broker:
+        sender = Sender(master, broker, "three")
+        first = sender.send(1, b"first")["appendOffset"]
+        for number in range(STRETCH):
+            assert sender.send(0, b"%d" % number)["errCode"] == 200
+        last = sender.send(1, b"last")["appendOffset"]
+        sender.close()
+    assert last - first > STRETCH * INDEX_BYTES
+    with Calls(config) as calls:
+        place = find_places(config)["1:three:1"]
+        reader = RangeReader(calls, config, raised)
+        for end, expected in ((last + INDEX_BYTES, [b"first", b"last"]), (last, [b"first"]), (first, [])):
+            found = [body for one in reader.read(place, first, end) for body in one.pack.bodies()[: one.rows]]
+            assert found == expected
+        found = [
+            body for one in reader.read(place, first + INDEX_BYTES, last) for body in one.pack.bodies()[: one.rows]
+        ]
+        assert found == []
 
 
 def test_a_group_is_kept_for_one_reader(tubemq: Servers, config: ConsumerConfig) -> None:

@@ -389,3 +389,34 @@ def test_offsets_to_begin_with(server, fill, opened, caplog):
             opened(group=f"strict{offset}", startingOffsets=beyond).initialOffset()
         tolerant = opened(group=f"tolerant{offset}", startingOffsets=beyond, failOnDataLoss="false")
         assert tolerant.initialOffset()["1:one:0"] == there
+
+
+@limits
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stream_beside_a_producer_loses_and_doubles_nothing(server, opened, seed):
+    """Connections break, batches of any size are read again: each message is in one batch, and stays there."""
+    from pyspark.sql.streaming.datasource import ReadMaxRows
+
+    source, many = random.Random(seed), 1500
+    reader = opened(startingOffsets="earliest")
+
+    def produce():
+        for n in range(many):
+            server.put(*(("one", b"%d" % n) if n % 4 == 0 else ("three", b"%d" % n, n % 3)))
+
+    def rows(begin, end):
+        return sorted(body for part in read(reader, begin, end).values() for body in part)
+
+    at, batches = reader.initialOffset(), []
+    producer = threading.Thread(target=produce)
+    producer.start()
+    while sum(len(found) for *_, found in batches) < many:
+        end = reader.latestOffset(at, ReadMaxRows(source.randrange(1, 300)))
+        if source.random() < 0.2:
+            server.cut()
+        batches.append((at, end, rows(at, end)))
+        begin, until, found = source.choice(batches)
+        assert rows(begin, until) == found
+        at = end
+    producer.join()
+    assert sorted(body for *_, found in batches for body in found) == sorted(b"%d" % n for n in range(many))
