@@ -107,7 +107,9 @@ def test_a_producer_registers_says_its_topics_and_leaves(tube: TubeServer) -> No
 
 def test_several_brokers_share_the_messages() -> None:
     with TubeServer({"t": 2}, more_brokers=2) as tube, Producer(tube.target) as producer:
-        for i in range(3_000):
+        producer.send("t", b"first").result(SECONDS)
+        assert eventually(lambda: [one.state for one in producer.stats().connections].count("active") == 3)
+        for i in range(2_999):
             producer.send_nowait("t", b"%d" % i)
         assert producer.flush(SECONDS).delivered == 3_000
         places = Counter((one.broker, one.partition) for one in tube.stored("t"))
