@@ -23,9 +23,7 @@ def main() -> None:
     times = []
     with (
         Producer(given.target) as producer,
-        Consumer(
-            given.target, group=given.group, topics=[given.topic], start="latest", heartbeat_interval=3
-        ) as consumer,
+        Consumer(given.target, group=given.group, topics=[given.topic], heartbeat_interval=3) as consumer,
     ):
         for i in range(-given.warmup, given.messages):
             body = f"m{i}-{time.perf_counter_ns()}".encode()

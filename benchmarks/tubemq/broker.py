@@ -129,7 +129,7 @@ def latency(servers: Servers, count: int, rounds: int) -> dict[str, list[Fields]
 
     def java(*words: str) -> Callable[[], Fields]:
         def measured() -> Fields:
-            found = servers.java("latency", "single", f"single_{time.time_ns()}", str(count), "position=latest", *words)
+            found = servers.java("latency", "single", f"single_{time.time_ns()}", str(count), *words)
             line = next(one for one in found if "p50_us" in one)
             return {"p50_us": line["p50_us"], "p99_us": line["p99_us"]}
 
