@@ -36,7 +36,7 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 .PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim sim-cluster sim-group chaos siege endings forks results soak perf-selftest \
         planted test-matrix test-spark test-spark-matrix spark-chaos spark-chaos-matrix spark-backfill spark-retries \
         spark-packaging bench-spark \
-        test-interop wheel first-hour test-wheel coverage fuzz bench bench-quick tuning curve profiles instructions annotate docs lock clean distclean
+        test-interop test-tubemq wheel first-hour test-wheel coverage fuzz bench bench-quick tuning curve profiles instructions annotate docs lock clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-26s%s\n", $$1, $$2 }'
@@ -102,6 +102,9 @@ bench-spark: build ## the Spark sink beside an Arrow writer that counts, and the
 
 test-interop: build ## against InLong's released Java classes, TubeMQ's master and broker, and nginx (installs Maven, nginx)
 	@tools/interop.sh
+
+test-tubemq: build ## minutes at TubeMQ's own servers: 200,000 messages, members killed, master and broker that end and come back
+	@DATAPROXY_LONG_INTEROP=1 tools/interop.sh -s tests/interop/tubemq/long
 
 sim: build ## SEEDS (100000) simulated runs of producer and hubs on virtual time; SEED=n shows one, made small
 	@$(PY) -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES))
