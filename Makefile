@@ -103,8 +103,8 @@ bench-spark: build ## the Spark sink beside an Arrow writer that counts, and the
 test-interop: build ## against InLong's released Java classes, TubeMQ's master and broker, and nginx (installs Maven, nginx)
 	@tools/interop.sh
 
-test-tubemq: build ## minutes at TubeMQ's own servers: 200,000 messages, members killed, master and broker that end and come back
-	@DATAPROXY_LONG_INTEROP=1 tools/interop.sh -s tests/interop/tubemq/long
+test-tubemq: build ## five minutes at TubeMQ's own servers: members killed under load, servers away, flow rules, rights
+	@$(PY) -m tests.campaigns.tubemq $(if $(filter command line environment,$(origin MESSAGES)),--messages $(MESSAGES))
 
 sim: build ## SEEDS (100000) simulated runs of producer and hubs on virtual time; SEED=n shows one, made small
 	@$(PY) -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES))
@@ -191,7 +191,7 @@ lock: setup ## resolve requirements/dev.in into dev.lock
 
 clean: ## remove what was built
 	rm -rf build dist inlong_dataproxy/build .cache .pytest_cache .hypothesis demo-out *.egg-info inlong_dataproxy/*.egg-info .coverage
-	find dataproxy tests inlong_dataproxy pyspark_dataproxy examples benchmarks tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find dataproxy tests inlong_dataproxy pyspark_dataproxy pyspark_tubemq examples benchmarks tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 	find dataproxy tests -name '*.so' -delete
 
 distclean: clean ## remove the virtual environments too

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dataproxy.consumer.asynchronous import AsyncConsumer
     from dataproxy.consumer.consumer import Consumer
     from dataproxy.consumer.inlong import InLongRecord, inlong_records
+    from dataproxy.consumer.seen import SeenRecords
     from dataproxy.consumer.stats import ConsumerStats
     from dataproxy.errors import (
         BufferFullError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         ForkedError,
         GroupRefusedError,
         InvalidMessageError,
+        SeekError,
         TransportError,
         UndeliveredError,
     )
@@ -79,6 +81,8 @@ __all__ = [
     "Record",
     "Refusal",
     "Report",
+    "SeekError",
+    "SeenRecords",
     "Sent",
     "Stream",
     "TransportError",
@@ -97,6 +101,7 @@ _HOMES = {
     "dataproxy.consumer.asynchronous": ("AsyncConsumer",),
     "dataproxy.consumer.consumer": ("Consumer",),
     "dataproxy.consumer.inlong": ("InLongRecord", "inlong_records"),
+    "dataproxy.consumer.seen": ("SeenRecords",),
     "dataproxy.consumer.stats": ("ConsumerStats",),
     "dataproxy.producer.asynchronous": ("AsyncProducer",),
     "dataproxy.producer.producer": ("Producer",),

@@ -135,6 +135,9 @@ _GATEWAY = "a gateway in front of the proxies failed; the message may have been 
 _FOREIGN = "what answers is not a DataProxy, for example a login page; check the target and the way to it"
 _FORBIDDEN = "a gateway in front of the proxies does not let the request through; ask its operator"
 _MQ = "the proxy's message queue failed; the message is retried until delivery_timeout; see the proxy's log"
+_BROKER = "the message may have been stored all the same; see the broker's log"
+_PARTITION = "the broker does not have the topic's partition, or it is closed; the masters are asked where it is"
+_CREDENTIALS = "give user and password as the cluster's operator says; a new token is asked for"
 _TOPIC = "check that group and stream are approved in the Manager; a new stream reaches the proxies within a minute"
 
 _SERVER: Final[tuple[ServerCode, ...]] = (
@@ -216,6 +219,19 @@ _SERVER: Final[tuple[ServerCode, ...]] = (
     ServerCode(502, "HTTP_BAD_GATEWAY", "HTTP bad gateway", _NODE, _GATEWAY),
     ServerCode(503, "HTTP_UNAVAILABLE", "HTTP service unavailable", _NODE, _GATEWAY),
     ServerCode(504, "HTTP_GATEWAY_TIMEOUT", "HTTP gateway timeout", _NODE, _GATEWAY),
+    # Codes of TubeMQ's brokers, each with 1000 added.
+    ServerCode(1400, "TUBEMQ_BAD_REQUEST", "TubeMQ: bad request", _NO, "the text says what the broker misses"),
+    ServerCode(1401, "TUBEMQ_UNAUTHORIZED", "TubeMQ: unauthorised", _NO, "ask the cluster's operator for the right"),
+    ServerCode(1403, "TUBEMQ_FORBIDDEN", "TubeMQ: not here", _FEW, _PARTITION),
+    ServerCode(1415, "TUBEMQ_CERTIFICATE_FAILURE", "TubeMQ: credentials refused", _FEW, _CREDENTIALS),
+    ServerCode(
+        1419, "TUBEMQ_OVERFLOW", "TubeMQ: the broker's memory is full", _BACK, "the broker writes to its disk; wait"
+    ),
+    ServerCode(1500, "TUBEMQ_SERVER_ERROR", "TubeMQ: the broker failed", _NODE, _BROKER),
+    ServerCode(1501, "TUBEMQ_EXCEPTION", "TubeMQ: the broker answered with an exception", _NODE, _BROKER),
+    ServerCode(1503, "TUBEMQ_UNAVAILABLE", "TubeMQ: the broker takes no messages", _DRAINED, "other brokers are used"),
+    ServerCode(1510, "TUBEMQ_NO_SET", "TubeMQ: the broker has no store for the message", _NODE, _BROKER),
+    ServerCode(1599, "TUBEMQ_UNSPECIFIED", "TubeMQ: an error without a known code", _FEW, _BROKER),
     ServerCode(UNKNOWN_ERROR, "UNKNOWN_ERROR", "Unknown error", _FEW, "see the proxy's log"),
 )
 
@@ -583,6 +599,41 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "give all members of a group the same topics and filter items; the error's details have the master's code",
     ),
     LocalCode(
+        "GROUP_IN_USE",
+        "GroupRefusedError",
+        "another query or consumer reads under the group",
+        False,
+        "give each query a group of its own, and end consumers of the group before",
+    ),
+    LocalCode(
+        "NAMES_TAKEN",
+        "GroupRefusedError",
+        "too many readers have a partition of TubeMQ under names beside the group",
+        True,
+        "wait half a minute: brokers forget readers that were killed",
+    ),
+    LocalCode(
+        "NO_BROKER",
+        "TransportError",
+        "a master of TubeMQ does not say where a broker is",
+        True,
+        "the broker may be starting: try again",
+    ),
+    LocalCode(
+        "BROKER_REFUSED",
+        "TransportError",
+        "a broker of TubeMQ refuses to give a partition's messages",
+        False,
+        "the error's details have the broker's code; brokers that authorise groups have to allow their names",
+    ),
+    LocalCode(
+        "OFFSETS_LOST",
+        "OffsetsLostError",
+        "a store of TubeMQ does not have the messages of a range any more",
+        False,
+        "let topics keep messages for longer, or read the rest with failOnDataLoss=false",
+    ),
+    LocalCode(
         "CONFIRM",
         "ConfirmError",
         "a confirm does not count",
@@ -604,6 +655,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "confirm in on_revoked, or raise release_wait",
     ),
     LocalCode(
+        "CONFIRM_SOUGHT",
+        "ConfirmError",
+        "a pack's partition was read from another place, by `seek`, before the pack was confirmed",
+        False,
+        "confirm what is done before you seek",
+    ),
+    LocalCode(
         "CONFIRM_UNANSWERED",
         "ConfirmError",
         "the broker may have taken the confirm or not",
@@ -623,6 +681,41 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "a pack was confirmed or rolled back twice",
         False,
         "confirm each pack once",
+    ),
+    LocalCode(
+        "OFFSET",
+        "ConfigError",
+        "an offset is none of TubeMQ's",
+        False,
+        "give one that pack.offset or position() had, or a multiple of 28 from 0 on",
+    ),
+    LocalCode(
+        "NO_PARTITION",
+        "ConfigError",
+        "a partition was chosen by `assign` that the topics do not have now",
+        False,
+        "give keys of available()",
+    ),
+    LocalCode(
+        "SEEK",
+        "SeekError",
+        "a partition is not read from the place that was asked for, because another seek came in between",
+        False,
+        "seek a partition in one thread",
+    ),
+    LocalCode(
+        "SEEK_BEYOND",
+        "SeekError",
+        "an offset is behind the end of the partition's store; reading goes on at the group's stored offset",
+        False,
+        "seek to `latest`, or to an offset up to the end, which is in the error's details",
+    ),
+    LocalCode(
+        "SEEK_REVOKED",
+        "SeekError",
+        "a partition was taken away while it was sought",
+        False,
+        "seek again when it is assigned again",
     ),
     LocalCode("HUB", "HubError", "the embedded hub failed", False, "see its text"),
     LocalCode("ADDRESS", "HubError", "the hub's host name has no address", False, "give an address of this machine"),

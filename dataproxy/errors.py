@@ -29,7 +29,9 @@ __all__ = [
     "HubError",
     "InvalidMessageError",
     "LocalProtocolError",
+    "OffsetsLostError",
     "RemoteProtocolError",
+    "SeekError",
     "StoreError",
     "TransportError",
     "UndeliveredError",
@@ -171,15 +173,27 @@ class ForkedError(DataProxyError):
 
 
 class GroupRefusedError(DataProxyError):
-    """Report that a master of TubeMQ does not let a consumer into its group; ``details`` has the master's code."""
+    """Report that servers of TubeMQ do not let a consumer into its group; ``details`` has a master's code."""
 
     _default_code = "MEMBER_REFUSED"
+
+
+class OffsetsLostError(DataProxyError):
+    """Report offsets of a partition of TubeMQ that are not there any more; ``details`` has them."""
+
+    _default_code = "OFFSETS_LOST"
 
 
 class ConfirmError(DataProxyError):
     """Report a pack of messages whose confirm does not count: they may come again, here or to another member."""
 
     _default_code = "CONFIRM"
+
+
+class SeekError(DataProxyError):
+    """Report a partition that is not read from the place that ``seek`` was asked for."""
+
+    _default_code = "SEEK"
 
 
 class BufferFullError(DataProxyError):

@@ -6,6 +6,7 @@ Written by `python tools/numbers.py` from the enums of the core. Do not edit.
 from typing import Final
 
 __all__ = [
+    "BROKER_CODES",
     "CE_CONNECTED",
     "CE_CONNECT_FAILED",
     "CE_DEAF",
@@ -26,6 +27,7 @@ __all__ = [
     "CE_UNKNOWN_GROUP",
     "FAMILY_BINARY_LINES",
     "FAMILY_REPORT",
+    "FAMILY_TUBEMQ",
     "FAMILY_V1",
     "FP_HTTP",
     "FP_TLS",
@@ -189,3 +191,9 @@ FAMILY_BINARY_LINES: Final = 8199
 
 # Lines in an HTTP report.  (wire/inlong/const.pxd)
 FAMILY_REPORT: Final = 16387
+
+# Messages for a partition of a topic.  (wire/tubemq/const.pxd)
+FAMILY_TUBEMQ: Final = 16403
+
+# What is added to codes of TubeMQ's brokers.  (wire/tubemq/const.pxd)
+BROKER_CODES: Final = 1000

@@ -303,8 +303,8 @@ def delivery_result(watch: Watch, number: int, fields: ResultFields) -> Delivery
 _NO_ATTRS = "_="
 
 
-def _attributes(text: str) -> dict[str, str]:
-    return dict(pair.split("=", 1) for pair in text.split("&") if "=" in pair)
+def _attributes(text: str, mark: str) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in text.split(mark) if "=" in pair)
 
 
 def undelivered(
@@ -316,9 +316,10 @@ def undelivered(
     body: bytes,
     position: int,
     fields: ResultFields,
+    mark: str = "&",
 ) -> Undelivered:
-    """Return one undelivered message from what its pack holds."""
-    attrs = {**_attributes(frame_attrs), **unescape_attrs(_attributes(item_attrs))}
+    """Return one undelivered message from what its pack holds; ``mark`` stands between two attributes."""
+    attrs = {**_attributes(frame_attrs, mark), **unescape_attrs(_attributes(item_attrs, mark))}
     if item_attrs == _NO_ATTRS:
         del attrs["_"]
     own_id = attrs.pop("msgid", None)

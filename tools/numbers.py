@@ -34,6 +34,8 @@ SHARED: tuple[tuple[str, str, str], ...] = (
     ("wire/inlongv1/const.pxd", "FAMILY_V1", "Frames of the V1 protocol."),
     ("wire/inlong/const.pxd", "FAMILY_BINARY_LINES", "Type 7 whose items are joined by line feeds."),
     ("wire/inlong/const.pxd", "FAMILY_REPORT", "Lines in an HTTP report."),
+    ("wire/tubemq/const.pxd", "FAMILY_TUBEMQ", "Messages for a partition of a topic."),
+    ("wire/tubemq/const.pxd", "BROKER_CODES", "What is added to codes of TubeMQ's brokers."),
 )
 ENTRY = re.compile(r"^    (\w+) = (-?\w+)\b")
 HEAD = '''"""Numbers that the compiled core and Python share.

@@ -39,7 +39,7 @@ quiet env "${with[@]}" "$venv/bin/python" tools/graft.py "$work"/plain/*.whl "$r
 wheel=$(echo dist/dataproxy_sdk-*.whl)
 listing=$("$venv/bin/python" -m zipfile -l "$wheel")
 if grep -E '\.(pyx|pxd|c|h|html) ' <<<"$listing"; then say "the wheel holds sources"; exit 1; fi
-for part in py.typed .pyi pyspark_dataproxy/__init__.py .so; do
+for part in py.typed .pyi pyspark_dataproxy/__init__.py pyspark_tubemq/__init__.py .so; do
     grep -qF "$part" <<<"$listing" || { say "the wheel holds no $part"; exit 1; }
 done
 

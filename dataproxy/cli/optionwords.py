@@ -57,9 +57,9 @@ def plain_option(word: str) -> str:
 
 
 def every_option() -> Iterator[NamedOption]:
-    """Yield the options of producer, consumer and hub, then those that only Spark's sink and reader have."""
+    """Yield the options of producer, consumer and hub, then those that only Spark's sink, reader and source have."""
     from dataproxy.config.tables import TABLES
-    from dataproxy.config.tables.spark import READ_OPTIONS, SINK_OPTIONS
+    from dataproxy.config.tables.spark import READ_OPTIONS, SINK_OPTIONS, SOURCE_OPTIONS
 
     for table in TABLES:
         for option in table.options:
@@ -68,6 +68,8 @@ def every_option() -> Iterator[NamedOption]:
     for part, options in (("Spark sink", SINK_OPTIONS), ("Spark reader", READ_OPTIONS)):
         for option in options:
             yield NamedOption(part, option, "", "docs/spark.md")
+    for option in SOURCE_OPTIONS:
+        yield NamedOption("Spark source", option, "", "docs/spark-source.md")
 
 
 def find_options(word: str) -> list[NamedOption]:

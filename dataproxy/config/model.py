@@ -130,6 +130,8 @@ class ProducerConfig(Config):
     ack: Literal["source", "sink", "none"]
     max_frame_bytes: int
     nagle: bool
+    user: str
+    password: Secret
     discovery_interval: float
     manager_timeout: float
     manager_secret_id: str
@@ -158,7 +160,8 @@ class ProducerConfig(Config):
 class ConsumerConfig(Config):
     """Hold the settled options of a consumer: seconds as float, sizes in bytes.  See CONFIGURATION.md.
 
-    ``topics`` has pairs of a topic and its filter items; ``dict(config.topics)`` is the mapping of both.
+    ``topics`` has pairs of a topic and its filter items; ``dict(config.topics)`` is the mapping of both.  ``offsets``
+    has pairs of a partition and its offset.
     """
 
     table: ClassVar[OptionTable] = CONSUMER
@@ -167,6 +170,12 @@ class ConsumerConfig(Config):
     group: str
     topics: tuple[tuple[str, tuple[str, ...]], ...]
     start: Literal["earliest", "latest", "end"]
+    offsets: tuple[tuple[str, int], ...]
+    session: str
+    larger_offset: bool
+    balance: Literal["master", "client"]
+    members: int
+    node: int
     prefetch_bytes: int
     auto_confirm: bool
     confirm_timeout: float

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Alias", "Kind", "NoCounterpart", "Option", "OptionTable", "Refusal", "Rule", "Word"]
 
-Kind = Literal["text", "bool", "int", "duration", "size", "choice", "names", "target", "masters", "topics", "secret"]
+Kind = Literal[
+    "text", "bool", "int", "duration", "size", "choice", "names", "target", "masters", "topics", "offsets", "secret"
+]
 
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
 _FALSE: Final = frozenset({"false", "no", "off", "0"})
@@ -34,6 +36,7 @@ _TYPE_TEXT: Final = {
     "target": "text, or list of proxies",
     "masters": "text, or list of masters",
     "topics": "topics, with filter items",
+    "offsets": "offsets of partitions",
     "secret": "secret",
 }
 
@@ -96,12 +99,14 @@ class Option(NamedTuple):
             return format_size(value)
         if self.kind == "bool":
             return "true" if value else "false"
-        if self.kind in ("names", "topics"):
+        if self.kind in ("names", "topics", "offsets"):
             return ",".join(self.format_items(value))
         return str(value)
 
     def format_items(self, value: Any) -> list[str]:
         """Return the texts of the items of a list; those of topics have their filter items behind ``=``."""
+        if self.kind == "offsets":
+            return [f"{key}={offset}" for key, offset in value]
         if self.kind != "topics":
             return list(value)
         return [f"{name}={_ITEM_MARK.join(items)}" if items else name for name, items in value]
@@ -242,6 +247,8 @@ def _parse_target(option: Option, value: object) -> str:
     parts = _target_parts(option, value, "proxies", "['host1:46801', 'host2:46801']")
     if all(part.startswith(("http://", "https://")) for part in parts) or (len(parts) == 1 and "://" in parts[0]):
         return ",".join(parts)
+    if any(part.startswith(("tubemq://", "tubemqs://")) for part in parts):
+        return _with_scheme(parts, "tubemq://", "tubemqs://", "masters", "mixes kinds of targets; give only masters")
     other = "mixes kinds of targets; give only proxies, or only Managers"
     return _with_scheme(parts, "tcp://", "tls://", "proxies", other)
 
@@ -395,11 +402,34 @@ def _topic_items(items: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(plain_text, items)))
 
 
+def _parse_offsets(_option: Option, value: object) -> tuple[tuple[str, int], ...]:
+    """Return offsets by the keys of partitions, from a mapping, a text, or a list of texts."""
+    form = "is not a mapping of partitions to offsets; give e.g. {'1:orders:0': 280}"
+    if isinstance(value, Mapping):
+        pairs = list(value.items())
+    else:
+        parts = plain_text(value).split(",") if isinstance(value, str) else value
+        if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
+            raise ValueError(form)
+        split = (plain_text(part).rpartition("=") for part in parts if part.strip())
+        pairs = [(key, offset) for key, _, offset in split]
+    found: dict[str, int] = {}
+    for key, offset in pairs:
+        text = plain_text(offset).strip() if isinstance(offset, str) else offset
+        whole = text.isascii() and text.isdigit() if isinstance(text, str) else type(text) is int
+        if not isinstance(key, str) or not whole:
+            raise ValueError(form)
+        if found.setdefault(plain_text(key).strip(), int(text)) != int(text):
+            raise ValueError(f"has the partition {key!r} twice, with different offsets; keep one")
+    return tuple(found.items())
+
+
 _PARSERS: Final[dict[str, Callable[[Option, object], Any]]] = {
     "text": _parse_text,
     "target": _parse_target,
     "masters": _parse_masters,
     "topics": _parse_topics,
+    "offsets": _parse_offsets,
     "bool": _parse_bool,
     "int": _parse_int,
     "duration": lambda _option, value: parse_duration(value),

@@ -17,6 +17,7 @@ from dataproxy.config.tables import TABLES
 from dataproxy.config.tables.consumer import CONSUMER
 from dataproxy.config.tables.hub import HUB
 from dataproxy.config.tables.producer import PRODUCER
+from dataproxy.config.tables.spark import OF_CONSUMERS, SOURCE_OPTIONS
 from dataproxy.explain import render_page
 
 if TYPE_CHECKING:
@@ -115,6 +116,14 @@ log. Their names are those of setters without `set` (`msgNotFoundWaitPeriodMs`),
 These have no counterpart: in a file they are left out with a warning, elsewhere they are refused with the reason:""",
 )
 
+_SOURCE_TEXT: Final = """
+## Spark source
+
+`spark.read.format("tubemq")` and `spark.readStream` ([docs/spark-source.md](docs/spark-source.md)) have these options
+of a consumer: {shared}. Their own are:
+
+"""
+
 #: Python types that are accepted for each kind of option.
 _TYPES: Final = {
     "text": "str",
@@ -124,6 +133,7 @@ _TYPES: Final = {
     "int": "int | str",
     "duration": "float | str | timedelta",
     "size": "int | str",
+    "offsets": "str | list[str] | Mapping[str, int]",
     "names": "str | list[str] | tuple[str, ...]",
     "secret": "str | Secret | Callable[[], str | bytes]",
 }
@@ -143,7 +153,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import timedelta
 
     from dataproxy.config.secret import Secret
@@ -195,8 +205,22 @@ def _text_at(path: Path) -> str | None:
 
 def _manual() -> str:
     sections = [f"\n## {table.title}\n\n" + "\n".join(_option_rows(table)) + "\n" for table in TABLES]
+    sections.append(_source_section())
     names = [_foreign_names(PRODUCER, *_INLONG_NAMES), _foreign_names(CONSUMER, *_TUBEMQ_NAMES), _words(PRODUCER)]
     return "".join([_INTRODUCTION, *sections, *names])
+
+
+def _source_section() -> str:
+    """Return the options that only Spark's source of TubeMQ's topics has."""
+    shared = ", ".join(f"`{camel_case(name)}`" for name in OF_CONSUMERS)
+    rows = [
+        f"| `{option.name}` | {option.type_text} | {f'`{default}`' if default else '-'} |"
+        f" {option.range_text() or '-'} | {option.importance} | {option.doc} |"
+        for option in SOURCE_OPTIONS
+        for default in [option.format(option.default)]
+    ]
+    head = "| option | type | default | range | importance | meaning |\n|---|---|---|---|---|---|\n"
+    return f"{_SOURCE_TEXT.format(shared=shared)}{head}" + "\n".join(rows) + "\n"
 
 
 def _option_rows(table: OptionTable) -> Iterator[str]:
@@ -291,7 +315,7 @@ def _sample(table: OptionTable) -> str:
 
 
 def _toml(option: Option, value: Any) -> str:
-    if option.kind in ("names", "topics"):
+    if option.kind in ("names", "topics", "offsets"):
         return "[" + ", ".join(f'"{item}"' for item in option.format_items(value)) + "]"
     if isinstance(value, bool) or option.kind == "int":
         return str(value).lower()

@@ -22,6 +22,7 @@ __all__ = [
     "LARGEST_FRAME_BYTES",
     "LEAST_FRAME_BYTES",
     "PRODUCER_RULES",
+    "is_tubemq",
 ]
 
 #: Room that ``max_frame_bytes`` keeps for header, group and stream names around a pack's body.
@@ -52,6 +53,10 @@ _MOST_ITEMS: Final = 500
 _GROUP: Final = rf"[A-Za-z][A-Za-z0-9_-]{{0,{_GROUP_LONGEST - 1}}}"
 _TOPIC: Final = rf"[A-Za-z][A-Za-z0-9_-]{{0,{_TOPIC_LONGEST - 1}}}"
 _ITEM: Final = rf"[^\s,#:@=+]{{1,{_ITEM_LONGEST}}}"
+_SESSION: Final = rf"[A-Za-z0-9_.-]{{1,{_GROUP_LONGEST}}}"
+_PARTITION: Final = r"[0-9]{1,10}:([A-Za-z][A-Za-z0-9_-]*):[0-9]{1,10}"
+_INDEX: Final = 28  # bytes of a store's index for each of its messages
+_LARGEST_OFFSET: Final = 2**63 - 1
 _USER: Final = rf"\S{{1,{_USER_LONGEST}}}"
 
 
@@ -297,8 +302,78 @@ def _token_is_long(values: Mapping[str, Any]) -> str | None:
     )
 
 
+def is_tubemq(target: str) -> bool:
+    """Tell whether a target names TubeMQ's masters."""
+    return target.strip().lower().startswith(("tubemq://", "tubemqs://"))
+
+
+#: Options that belong to DataProxies and Managers, with the values that change nothing.
+_OF_PROXIES: Final = {
+    "group_id": "",
+    "group_ids": (),
+    "protocol": "tcp",
+    "message_type": 7,
+    "joined_lines": False,
+    "compression": "none",
+    "trace_address": "",
+    "exact_time": False,
+    "attribute_escape": "none",
+    "manager_secret_id": "",
+    "manager_secret_file": "",
+    "manager_header_file": "",
+    "manager_tenant": "",
+    "cache_dir": "",
+}
+_TUBEMQ_INTERVAL: Final = 10.0  # s: a third of the time after which a master forgets a producer
+_TUBEMQ_BUCKETS: Final = 128
+
+
+def _not_of_tubemq(values: Mapping[str, Any]) -> str | None:
+    """Refuse options without a meaning for TubeMQ."""
+    if not is_tubemq(values["target"]):
+        return None
+    if values["ack"] != "source":
+        return (
+            f"ack={values['ack']!r} has no meaning with {values['target']}: a broker answers when it has stored a"
+            " message; leave ack out"
+        )
+    if values["start"] == "connect":
+        return (
+            f"start='connect' has no meaning with {values['target']}: which brokers are connected is known with the"
+            " first topic; leave start out, or choose 'lazy'"
+        )
+    found = next((name for name, none in _OF_PROXIES.items() if values[name] != none), None)
+    return found and (
+        f"{found} has no meaning with {values['target']}, which names masters of TubeMQ; leave {found} out, or give"
+        " proxies or a Manager as target"
+    )
+
+
+def _only_tubemq(values: Mapping[str, Any]) -> str | None:
+    if not values["user"] or not values["target"] or is_tubemq(values["target"]):
+        return None
+    return "user is given, and only TubeMQ's masters (tubemq://) ask for one; leave user and password out"
+
+
+def _of_tubemq(name: str, value: float, *, least: bool) -> Rule:
+    """Return the rule that a default is at least, or at most, another value for TubeMQ."""
+
+    def check(values: Mapping[str, Any]) -> str | None:
+        fits = values[name] >= value if least else values[name] <= value
+        return "" if is_tubemq(values["target"]) and not fits else None
+
+    return Rule((name, "target"), check, {name: lambda _values: value}, binding=False)
+
+
 #: Rules of the producer, in the order in which they are applied.
 PRODUCER_RULES: Final[tuple[Rule, ...]] = (
+    Rule(("ack", "start", "target", *_OF_PROXIES), _not_of_tubemq),
+    Rule(("user", "target"), _only_tubemq),
+    Rule(("user",), lambda values: _user_is_named(values)),
+    _together("user", "password"),
+    _of_tubemq("max_frame_bytes", LARGEST_FRAME_BYTES, least=True),
+    _of_tubemq("discovery_interval", _TUBEMQ_INTERVAL, least=False),
+    _of_tubemq("key_buckets", _TUBEMQ_BUCKETS, least=True),
     _not_above("batch_bytes", "max_frame_bytes", format_size, margin=FRAME_OVERHEAD_BYTES),
     _not_above("batch_bytes", "buffer_bytes", format_size),
     Rule(
@@ -328,6 +403,7 @@ PRODUCER_RULES: Final[tuple[Rule, ...]] = (
     _needs("manager_tls_key", "manager_tls_certificate"),
     _needs("manager_tls_key_password", "manager_tls_certificate"),
     _encrypted("tcp://", "tls://"),
+    _encrypted("tubemq://", "tubemqs://"),
     Rule(("protocol", "message_type", "joined_lines", "exact_time"), _lines_are_bare),
     Rule(("protocol", "message_type", "joined_lines", "trace_address"), _binary_alone),
     Rule(("protocol", "target"), _http_has_ports),
@@ -377,11 +453,50 @@ def _user_is_named(values: Mapping[str, Any]) -> str | None:
     return f"user {shown(user)} is not a name; give 1 to {_USER_LONGEST} printable characters without blanks"
 
 
+def _session_is_named(values: Mapping[str, Any]) -> str | None:
+    session = values["session"]
+    if not session or re.fullmatch(_SESSION, session):
+        return None
+    return f"session {shown(session)} is not a key; give 1 to {_GROUP_LONGEST} letters, digits, '-', '_' and '.'"
+
+
+def _members_are_counted(values: Mapping[str, Any]) -> str | None:
+    """Whoever begins a group together, or divides partitions without the master, has to say how many they are."""
+    chosen = values["balance"] == "client"
+    if chosen and values["session"]:
+        return "session does not go with balance 'client', whose members choose offsets in assign(); keep one"
+    if not chosen and values["node"]:
+        return f"node ({values['node']}) is given without balance='client'; give both or none"
+    if not chosen and not values["session"] and values["members"] > 1:
+        return f"members ({values['members']}) is given without session or balance='client'; give one of them"
+    if values["node"] >= values["members"]:
+        return f"node ({values['node']}) has to be below members ({values['members']}); count from 0"
+    return None
+
+
+def _offsets_are_places(values: Mapping[str, Any]) -> str | None:
+    topics = {name for name, _ in values["topics"]}
+    for key, offset in values["offsets"]:
+        found = re.fullmatch(_PARTITION, key)
+        if found is None:
+            return f"offsets: {shown(key)} is not a partition; write broker:topic:partition, as assignment() does"
+        if topics and found[1] not in topics:
+            return f"offsets: {shown(key)} is a partition of {found[1]!r}, which is none of topics"
+        if not 0 <= offset <= _LARGEST_OFFSET or offset % _INDEX:
+            return f"offsets: {offset} of {key!r} is no offset; give a multiple of {_INDEX} from 0 on"
+    return None
+
+
 #: Rules of the consumer.
 CONSUMER_RULES: Final[tuple[Rule, ...]] = (
     Rule(("group",), _group_is_named),
     Rule(("topics",), _topics_are_named),
     Rule(("user",), _user_is_named),
+    Rule(("session",), _session_is_named),
+    Rule(("balance", "session", "members", "node"), _members_are_counted),
+    Rule(("offsets", "topics"), _offsets_are_places),
+    _needs("offsets", "session"),
+    _needs("larger_offset", "session"),
     _together("user", "password"),
     _needs("tls_key", "tls_certificate"),
     _needs("tls_key_password", "tls_certificate"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import timedelta
 
     from dataproxy.config.secret import Secret
@@ -62,6 +62,8 @@ class ProducerOptions(TypedDict, total=False):
     ack: Literal["source", "sink", "none"] | None
     max_frame_bytes: int | str | None
     nagle: bool | str | None
+    user: str | None
+    password: str | Secret | Callable[[], str | bytes] | None
     discovery_interval: float | str | timedelta | None
     manager_timeout: float | str | timedelta | None
     manager_secret_id: str | None
@@ -91,6 +93,12 @@ class ConsumerOptions(TypedDict, total=False):
     """Options that a Consumer takes by keyword."""
 
     start: Literal["earliest", "latest", "end"] | None
+    offsets: str | list[str] | Mapping[str, int] | None
+    session: str | None
+    larger_offset: bool | str | None
+    balance: Literal["master", "client"] | None
+    members: int | str | None
+    node: int | str | None
     prefetch_bytes: int | str | None
     auto_confirm: bool | str | None
     confirm_timeout: float | str | timedelta | None

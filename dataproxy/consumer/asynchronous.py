@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from dataproxy.consumer.base import ConsumerBase
-from dataproxy.consumer.outcomes import check_confirmed
+from dataproxy.consumer.inlong import inlong_records
+from dataproxy.consumer.outcomes import SOUGHT, check_confirmed
 from dataproxy.errors import ClosedError, LocalProtocolError
 from dataproxy.problems import seconds
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from dataproxy._core.consumer.pack import Pack, Record
+    from dataproxy.consumer.inlong import InLongRecord
+    from dataproxy.consumer.places import Choice
+    from dataproxy.consumer.seen import SeenRecords
+    from dataproxy.errors import RemoteProtocolError
 
 __all__ = ["AsyncConsumer"]
 
@@ -108,6 +113,26 @@ class AsyncConsumer(ConsumerBase):
         async for pack in self:
             for record in pack:
                 yield record
+                if pack.code == SOUGHT:  # the partition is read from another place: the rest is not wanted
+                    break
+            if not self.config.auto_confirm:
+                self._core.end_pack(pack, True)
+
+    async def inlong_records(
+        self,
+        on_malformed: Callable[[Record, RemoteProtocolError], Any] | None = None,
+        *,
+        dedupe: SeenRecords | None = None,
+    ) -> AsyncIterator[InLongRecord]:
+        """Return the records of InLong's containers one by one until the consumer is closed, as ``records`` does.
+
+        ``on_malformed`` and ``dedupe`` are those of ``dataproxy.inlong_records``.
+        """
+        async for pack in self:
+            for record in inlong_records(pack, on_malformed, dedupe=dedupe):
+                yield record
+                if pack.code == SOUGHT:
+                    break
             if not self.config.auto_confirm:
                 self._core.end_pack(pack, True)
 
@@ -123,6 +148,32 @@ class AsyncConsumer(ConsumerBase):
             await self._change(_SLICE_S)
         if wait:
             check_confirmed(pack)
+
+    async def available(self, timeout: float | timedelta = 30.0) -> list[str]:  # noqa: ASYNC109 - as Consumer's
+        """Return the keys of the partitions that can be chosen; see ``Consumer.available``."""
+        await self._await_told(seconds(timeout))
+        return self._state.available
+
+    async def assign(self, partitions: Choice, timeout: float | timedelta = 30.0) -> None:  # noqa: ASYNC109
+        """Read these partitions and no others; see ``Consumer.assign``.  If the await is cancelled, it is done."""
+        await self._await_told(seconds(timeout))
+        self._assigned(await asyncio.wrap_future(self._ask_assign(partitions)))
+
+    async def _await_told(self, limit: float) -> None:
+        """Wait until a master has said what there is."""
+        self._check_chooses()
+        until = time.monotonic() + limit
+        while not self._state.told.is_set():
+            self._check_told(limit, late=time.monotonic() >= until)
+            await asyncio.sleep(_SHORT_S)
+
+    async def seek(self, partition: str, offset: int | Literal["earliest", "latest"]) -> int:
+        """Read an assigned partition from another place, and return the offset where that is.
+
+        What it does and raises is written at ``Consumer.seek``.  If the await is cancelled, the seek goes on.
+        """
+        asked = self._ask_seek(partition, offset)
+        return self._sought(partition, offset, await asyncio.wrap_future(asked))
 
     async def wait_ready(self, timeout: float | timedelta = 30.0) -> None:  # noqa: ASYNC109 - as Consumer's
         """Wait until a master has taken this consumer into its group.

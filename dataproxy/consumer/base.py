@@ -20,14 +20,16 @@ from dataproxy.consumer import ending
 from dataproxy.consumer.arguments import checked_config
 from dataproxy.consumer.driver import Driver
 from dataproxy.consumer.group.asking import MemberOptions
+from dataproxy.consumer.group.chooser import Chooser
 from dataproxy.consumer.group.member import Life, Member
 from dataproxy.consumer.names import Names
 from dataproxy.consumer.outcomes import check_confirmed, refusal_error
+from dataproxy.consumer.places import place_of, seek_error, starts_of
 from dataproxy.consumer.state import ConsumerState
 from dataproxy.consumer.stats import ConsumerStats, Lag, lag_of, make_stats
-from dataproxy.consumer.target import Target, parse_target
 from dataproxy.errors import ClosedError, ConfigError, DataProxyError, LocalProtocolError, TransportError
 from dataproxy.logs import logger
+from dataproxy.masters.target import Target, parse_target
 from dataproxy.problems import shown
 from dataproxy.process.threads import is_ours, join, start_hearing, start_quiet
 from dataproxy.trust.files import server_trust
@@ -35,11 +37,13 @@ from dataproxy.unmade import made_by_init
 from dataproxy.wire.tubemq.texts import BROKER_PORT, BROKER_TLS_PORT
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from typing import Unpack
 
     from dataproxy._core.consumer.pack import Pack
     from dataproxy.config import ConsumerConfig
     from dataproxy.config.typed import ConsumerOptions
+    from dataproxy.consumer.group.asking import Reply
 
 __all__ = ["ConsumerBase"]
 
@@ -49,6 +53,7 @@ _LIVES: Final = {Life.NEW: "joining", Life.JOINING: "joining", Life.MEMBER: "mem
 
 _SHORT_S: Final = 0.1  # between two looks for signals
 _JOIN_S: Final = 5.0
+_NAMED: Final = 10  # partitions in one error
 
 _numbers = iter(range(1, 1 << 62))
 
@@ -85,6 +90,12 @@ def _member_options(config: ConsumerConfig, target: Target, client: str, host: s
         register_rounds=config.register_retries,
         register_pause_s=config.register_retry_wait,
         timeout_s=config.call_timeout,
+        offsets=dict(config.offsets),
+        bound=bool(config.session),
+        session=config.session,
+        members=config.members,
+        larger_wins=config.larger_offset,
+        node=config.node,
     )
 
 
@@ -130,7 +141,8 @@ class ConsumerBase:
             confirm=settled.confirm_timeout, nothing=settled.not_found_wait, prefetch_bytes=settled.prefetch_bytes,
             tls=None if self._trust is None else self._trust.contexts, awaited=self._awaited,
         )  # fmt: skip
-        member = Member(_member_options(settled, servers, self.client, host), random.Random())
+        kind = Chooser if settled.balance == "client" else Member
+        member = kind(_member_options(settled, servers, self.client, host), random.Random())
         names = Names(settled.dns_interval, start_quiet, self._core.wake)
         self._driver = Driver(self._core, member, names, self._state, dict(settled.topics), settled.tls_server_name)
         self._threads: list[threading.Thread] = []
@@ -187,6 +199,7 @@ class ConsumerBase:
                 f"{shown(pack)} is no pack of this consumer", hint="use pack.confirm() and pack.rollback()"
             )
         if pack.outcome == "expired":
+            self._core.end_pack(pack, consumed)  # too late for its broker, but what it was asked for is known
             check_confirmed(pack)
         if not self._core.end_pack(pack, consumed):
             raise LocalProtocolError(
@@ -241,8 +254,60 @@ class ConsumerBase:
                     f"partition {shown(key)} is not assigned",
                     hint="give keys of assignment(), each as an argument: pause(*keys)",
                 )
-        for key in partitions or held:
-            self._core.pause(held[key], paused)
+        self._state.pause(partitions or tuple(held), paused, self._core.pause)
+
+    def _check_chooses(self) -> None:
+        self._check_open()
+        if self.config.balance != "client":
+            raise LocalProtocolError(
+                "the master chooses the partitions of this consumer",
+                hint="open it with balance='client', members=N and node=0 to N-1",
+            )
+        if self._state.refusal is not None:
+            raise refusal_error(self._state.refusal, self.config.group)
+
+    def _check_told(self, timeout: float, *, late: bool) -> None:
+        """Raise what ends the wait for the partitions that there are."""
+        self._check_ready(timeout, late=late and not self._state.member.is_set())
+        if late:
+            raise TransportError(
+                f"no master of {self.config.target} has said within {timeout:g} s which partitions there are",
+                code="NO_MASTER",
+                hint="look at stats().trouble",
+            )
+
+    def _ask_assign(self, partitions: Any) -> Future[Reply]:
+        """Begin to hold what was chosen.  Raises ConfigError."""
+        return self._driver.assign(starts_of(partitions))
+
+    def _assigned(self, reply: Reply) -> None:
+        """Raise the problem of a choice."""
+        if reply.problem == "missing":
+            raise ConfigError(
+                f"there is no partition {', '.join(map(repr, reply.keys[:_NAMED]))} of these topics now",
+                code="NO_PARTITION",
+                hint="give keys of available()",
+                details={"partitions": list(reply.keys)},
+            )
+        if reply.problem:
+            self._check_open()
+            raise ClosedError("the consumer is closed", hint="open a new one to continue")
+
+    def _ask_seek(self, partition: Any, offset: Any) -> Future[Reply]:
+        """Begin a seek.  Raises ConfigError, ClosedError, ForkedError."""
+        self._check_open()
+        if not isinstance(partition, str) or partition not in self._state.assignment:
+            raise ConfigError(f"partition {shown(partition)} is not assigned", hint="give a key of assignment()")
+        return self._driver.seek(partition, place_of(offset))
+
+    def _sought(self, partition: str, offset: Any, reply: Reply) -> int:
+        """Return where a seek has led to, or raise its problem."""
+        if reply.problem == "gone":
+            self._check_open()
+            raise ClosedError("the consumer is closed", hint="open a new one to continue")
+        if reply.problem:
+            raise seek_error(partition, offset, reply)
+        return reply.offset
 
     # --- life
 

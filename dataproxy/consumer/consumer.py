@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from dataproxy.consumer.base import ConsumerBase
-from dataproxy.consumer.outcomes import check_confirmed
+from dataproxy.consumer.inlong import inlong_records
+from dataproxy.consumer.outcomes import SOUGHT, check_confirmed
 from dataproxy.errors import ClosedError
 from dataproxy.problems import seconds
 
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from dataproxy._core.consumer.pack import Pack, Record
+    from dataproxy.consumer.inlong import InLongRecord
+    from dataproxy.consumer.places import Choice
+    from dataproxy.consumer.seen import SeenRecords
+    from dataproxy.errors import RemoteProtocolError
 
 __all__ = ["Consumer"]
 
@@ -70,7 +76,29 @@ class Consumer(ConsumerBase):
         That is when the next message is asked for.  Raises as ``poll`` does; a confirm that fails is in ``stats()``.
         """
         for pack in self:
-            yield from pack
+            for record in pack:
+                yield record
+                if pack.code == SOUGHT:  # the partition is read from another place: the rest is not wanted
+                    break
+            if not self.config.auto_confirm:
+                self._core.end_pack(pack, True)
+
+    def inlong_records(
+        self,
+        on_malformed: Callable[[Record, RemoteProtocolError], Any] | None = None,
+        *,
+        dedupe: SeenRecords | None = None,
+    ) -> Iterator[InLongRecord]:
+        """Return the records of InLong's containers one by one until the consumer is closed, as ``records`` does.
+
+        ``on_malformed`` and ``dedupe`` are those of ``dataproxy.inlong_records``.  A pack with a message that is no
+        container is an error without ``on_malformed``, and is not confirmed.
+        """
+        for pack in self:
+            for record in inlong_records(pack, on_malformed, dedupe=dedupe):
+                yield record
+                if pack.code == SOUGHT:
+                    break
             if not self.config.auto_confirm:
                 self._core.end_pack(pack, True)
 
@@ -85,6 +113,59 @@ class Consumer(ConsumerBase):
         if wait:
             self._core.wait_pack(pack, self.config.call_timeout + _ANSWER_S)
             check_confirmed(pack)
+
+    def available(self, timeout: float | timedelta = 30.0) -> list[str]:
+        """Return the keys of the partitions that can be chosen, ``broker:topic:partition``.
+
+        With ``balance="client"``.  A master is asked every 10 s; the first call waits for its answer.  Raises
+        LocalProtocolError with another balance, TransportError after ``timeout`` (s), GroupRefusedError, ClosedError.
+        """
+        self._await_told(seconds(timeout))
+        return self._state.available
+
+    def assign(self, partitions: Choice, timeout: float | timedelta = 30.0) -> None:
+        """Read these partitions and no others: keys of ``available()``, as a list, or as a mapping to places.
+
+        With ``balance="client"``.  A place is an offset, ``"earliest"`` or ``"latest"``; None: where the group is.  A
+        partition that is read already goes on, unless a place is given; one that is left out is given back, as after a
+        revocation.  What is chosen is taken again whenever it is lost.  Partitions of other members are not taken from
+        them: their brokers are asked again and again, and the log says so.
+
+        Returns when the choice is made; ``on_assigned`` and ``assignment()`` tell what is read.  An offset outside of
+        a store begins at its nearest end.  Raises ConfigError for what is no partition, before anything has changed;
+        LocalProtocolError with another balance, TransportError after ``timeout`` (s), GroupRefusedError, ClosedError.
+        """
+        self._await_told(seconds(timeout))
+        asked = self._ask_assign(partitions)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                return self._assigned(asked.result(_SHORT_S))
+            self._core.check_own()
+
+    def _await_told(self, limit: float) -> None:
+        """Wait until a master has said what there is."""
+        self._check_chooses()
+        until = time.monotonic() + limit
+        while not self._state.told.wait(_SHORT_S):
+            self._check_told(limit, late=time.monotonic() >= until)
+
+    def seek(self, partition: str, offset: int | Literal["earliest", "latest"]) -> int:
+        """Read an assigned partition from another place, and return the offset where that is.
+
+        ``offset``: one that ``pack.offset`` or ``position()`` had, ``"earliest"`` for the oldest message, ``"latest"``
+        for behind the newest.  If the messages at the offset are deleted by now, reading begins at the oldest one.
+        The group's stored offset moves there at once.  Packs of the partition that wait are given back, those that are
+        out expire; every pack that comes behind this call is from the new place.
+
+        Blocks until the broker has answered.  Raises ConfigError for a partition that is not assigned and for what is
+        no offset, SeekError (the offset is behind the end, the partition was taken away, another seek came in between),
+        ClosedError, ForkedError.
+        """
+        asked = self._ask_seek(partition, offset)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                return self._sought(partition, offset, asked.result(_SHORT_S))
+            self._core.check_own()
 
     def wait_ready(self, timeout: float | timedelta = 30.0) -> None:
         """Wait until a master has taken this consumer into its group.

@@ -7,32 +7,43 @@ loop makes the calls and reads the packs; the application meets it alone, not th
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import queue
 import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.consumer.group.asking import Address, Ask, Drop, Fault, Hold, Refusal, Release
-from dataproxy.consumer.group.member import Life, Member
+from dataproxy.consumer.group.asking import Address, Ask, Drop, Fault, Hold, Known, Refusal, Release, Reply, Untaken
+from dataproxy.consumer.group.chooser import Chooser
+from dataproxy.consumer.group.membership import Life
+from dataproxy.lasterror import why
 from dataproxy.logs import logger
+from dataproxy.numbers import CE_CONNECT_FAILED, TLS_FIRST
 from dataproxy.wire.tubemq.calls import METHODS
 from dataproxy.wire.tubemq.flow import FlowRules, read_flow_rules
 from dataproxy.wire.tubemq.reading import read_message
 
 if TYPE_CHECKING:
     from dataproxy._core.consumer.core import ConsumerCore
+    from dataproxy.consumer.group.membership import Membership
     from dataproxy.consumer.names import Names
     from dataproxy.wire.tubemq.texts import Partition
 
-__all__ = ["Driver", "Watcher"]
+__all__ = ["Driver", "Watcher", "call_fault_text"]
 
 _LOG: Final = logger("consumer")
 _MASTER, _READ = 1, 2
+_Peer = tuple[str, str, int, str]  # label, numeric address, port, name
 _BY_NAME: Final = {one.request: one for one in METHODS.values()}
 _SERVICE: Final = {name: _READ if name.endswith("C2B") else _MASTER for name in _BY_NAME}
 _LONGEST_S: Final = 60.0
+_FOLLOW_S: Final = 1.0  # between two looks where brokers are
 _QUIET_S: Final = 10.0  # between two log records about the same broker's refusals
 _CONNECT, _LOST, _TIMEOUT, _PROTOCOL, _CLOSED, _MEMORY = range(1, 7)
+_UNTAKEN: Final = {0: "it does not answer", 410: "another consumer of the group has it"}
 _FAULTS: Final = {
     _LOST: "the connection ended",
     _TIMEOUT: "no answer in time",
@@ -45,11 +56,18 @@ _FAULTS: Final = {
 class Watcher:
     """What a driver tells its consumer; each method is called on the driver's thread and must not wait."""
 
-    def assigned(self, partition: Partition, number: int) -> None:
-        """Take the news that packs of a partition are read from now on."""
+    def assigned(self, partition: Partition, number: int, begin: Callable[[bool], None], *, moved: bool) -> None:
+        """Take the news that packs of a partition are read from now on, or (``moved``) from another place of it.
 
-    def revoked(self, partition: Partition, number: int, *, lost: bool) -> None:
+        ``number``: of its hold, which ``begin(paused)`` makes: it is called once, and nobody can pause the partition
+        or see its packs before it is known here.
+        """
+
+    def revoked(self, partition: Partition, *, lost: bool) -> None:
         """Take the news that no more packs of a partition are given out; ``lost``: nothing can be confirmed."""
+
+    def known(self, partitions: tuple[Partition, ...]) -> None:
+        """Take the news what can be read, of a member that chooses by itself."""
 
     def refused(self, refusal: Refusal | None) -> None:
         """Take a master's refusal of this member, or None: it is a member now."""
@@ -67,7 +85,7 @@ class Driver:
     def __init__(
         self,
         core: ConsumerCore,
-        member: Member,
+        member: Membership,
         names: Names,
         watcher: Watcher,
         items: dict[str, tuple[str, ...]],
@@ -83,7 +101,14 @@ class Driver:
         self._next = 0
         self._rules: dict[str, str] = {}
         self._valid = {"group": FlowRules(), "cluster": FlowRules()}
+        self._follow_due = 0.0
+        self._moving: set[str] = set()  # keys of partitions between two holds
+        self._peers: dict[Address, _Peer] = {}  # where brokers are that packs are read from
         self._told: dict[tuple[str, int], float] = {}
+        self._asked: queue.SimpleQueue[tuple[Callable[[int, float], None], Future[Reply]]] = queue.SimpleQueue()
+        self._waiters: dict[int, Future[Reply]] = {}
+        self._questions = 0
+        self._over = False
         self._closing = False  # plain values: a finalizer sets them, which may run inside of any lock
         self._abandoned = False
         self._was_member = False
@@ -98,6 +123,28 @@ class Driver:
         self._abandoned = True
         self._core.wake()
 
+    def seek(self, key: str, offset: int) -> Future[Reply]:
+        """Read a partition from another place; the reply is the member's, None if that has ended.  Any thread."""
+        return self._question(lambda number, now: self.member.seek(key, offset, number, now))
+
+    def assign(self, starts: Mapping[str, int | None]) -> Future[Reply]:
+        """Let a member that chooses by itself hold these partitions and no others.  Any thread."""
+
+        def ask(number: int, now: float) -> None:
+            assert isinstance(self.member, Chooser)
+            self.member.assign(starts, number, now)
+
+        return self._question(ask)
+
+    def _question(self, ask: Callable[[int, float], None]) -> Future[Reply]:
+        reply: Future[Reply] = Future()
+        reply.set_running_or_notify_cancel()  # nobody who waits can take it back
+        self._asked.put((ask, reply))
+        if self._over:  # nobody answers any more
+            self._end_questions()
+        self._core.wake()
+        return reply
+
     def run(self) -> None:
         """Work until the member is gone; then the loop ends."""
         try:
@@ -111,7 +158,19 @@ class Driver:
             self._watcher.failed(error)
         finally:
             self._core.stop()
+            self._over = True
+            self._end_questions()
             self._watcher.gone()
+
+    def _end_questions(self) -> None:
+        """Tell everybody who waits for the member that it has ended.  Any thread, behind the end of ``run``."""
+        gone = Reply(0, "gone")
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._asked.get_nowait()[1].set_result(gone)
+        while self._waiters:
+            with contextlib.suppress(KeyError):
+                self._waiters.popitem()[1].set_result(gone)
 
     def _is_gone(self) -> bool:
         return self.member.life is Life.GONE
@@ -120,17 +179,27 @@ class Driver:
         """Do what is due; return the time in s until the next turn, which comes earlier behind events."""
         if self._closing:
             self.member.close(now)
+        self._take_questions(now)
         for order in self.member.poll(now, wall_ms):
             self._obey(order, now)
         if self._is_gone():
             return 0.0  # nothing more comes that would end a wait
         self._ask_waiting(now)
         self._follow_rules()
+        self._follow_brokers(now)
         is_member = self.member.life is Life.MEMBER
         if is_member and not self._was_member:
             self._watcher.refused(None)
         self._was_member = is_member
         return min(max(self.member.due() - now, 0.0), 0.1 if self._waiting else _LONGEST_S)
+
+    def _take_questions(self, now: float) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                ask, reply = self._asked.get_nowait()
+                self._questions += 1
+                self._waiters[self._questions] = reply
+                ask(self._questions, now)
 
     # --- orders
 
@@ -146,11 +215,20 @@ class Driver:
             if number is not None:
                 self._core.drop(number, order.code)
                 self._forget(number, lost=True)
+            elif order.partition.key in self._moving:
+                self._moving.discard(order.partition.key)
+                self._watcher.revoked(order.partition, lost=True)
+        elif isinstance(order, Known):
+            self._watcher.known(order.partitions)
+        elif isinstance(order, Untaken):
+            self._tell_untaken(order.partition, order.code, now)
+        elif isinstance(order, Reply):
+            self._waiters.pop(order.number).set_result(order)
         elif isinstance(order, Refusal):
             _LOG.error("the master refuses this consumer with code %d: %s", order.code, order.text)
             self._watcher.refused(order)
 
-    def _peer(self, address: Address, now: float) -> tuple[str, str, int, str] | None:
+    def _peer(self, address: Address, now: float) -> _Peer | None:
         numeric = self._names.look(address.host, now)
         return (
             (f"{address.host}:{address.port}", numeric, address.port, self._name or address.host) if numeric else None
@@ -184,19 +262,32 @@ class Driver:
             self.member.lost(partition.key, 0, now)
             return
         self._next += 1
-        self._numbers[partition.key], self._partitions[self._next] = self._next, partition
+        number = self._next
+        self._numbers[partition.key], self._partitions[number] = number, partition
+        self._peers[address] = peer
         filters = [item.encode() for item in self._items.get(partition.topic, ())]
-        self._core.hold(self._next, peer, partition.topic, partition.id, partition.key, order.offset, filters)
+
+        def begin(paused: bool) -> None:
+            key, offset = partition.key, order.offset
+            self._core.hold(number, peer, partition.topic, partition.id, key, offset, filters, paused)
+
         _LOG.info("partition %s is read from offset %d", partition.key, order.offset)
-        self._watcher.assigned(partition, self._next)
+        moved = partition.key in self._moving
+        self._moving.discard(partition.key)
+        self._watcher.assigned(partition, number, begin, moved=moved)
 
     def _release(self, order: Release, now: float) -> None:
-        number = self._numbers.get(order.partition.key)
+        key = order.partition.key
+        number = self._numbers.get(key)
+        if order.moves:
+            self._moving.add(key)
+        elif number is not None or key in self._moving:
+            self._moving.discard(key)
+            self._watcher.revoked(order.partition, lost=False)
         if number is None:
-            self.member.released(order.partition.key, False, now)
-            return
-        self._watcher.revoked(order.partition, number, lost=False)
-        self._core.release(number, max(order.until - now, 0.0))
+            self.member.released(key, False, now)
+        else:
+            self._core.release(number, max(order.until - now, 0.0), order.moves)
 
     def _forget(self, number: int, *, lost: bool) -> None:
         partition = self._partitions.pop(number)
@@ -204,9 +295,30 @@ class Driver:
             del self._numbers[partition.key]
         self._core.forget(number)
         self._told = {known: when for known, when in self._told.items() if known[0] != partition.key}
-        _LOG.info("partition %s is %s", partition.key, "lost" if lost else "given back")
         if lost:
-            self._watcher.revoked(partition, number, lost=True)
+            self._moving.discard(partition.key)
+            self._watcher.revoked(partition, lost=True)
+        if partition.key not in self._moving:
+            _LOG.info("partition %s is %s", partition.key, "lost" if lost else "given back")
+
+    def _follow_brokers(self, now: float) -> None:
+        """Look whether brokers that packs are read from have other addresses by now, under the same names."""
+        if now < self._follow_due:
+            return
+        self._follow_due = now + _FOLLOW_S
+        used: dict[Address, list[int]] = {}
+        for number, partition in self._partitions.items():
+            used.setdefault(Address(partition.broker.host, partition.broker.port), []).append(number)
+        self._peers = {address: peer for address, peer in self._peers.items() if address in used}
+        for address, numbers in used.items():
+            with contextlib.suppress(OSError):  # the last known address stays
+                peer = self._peer(address, now)
+                if peer is None or peer == self._peers.get(address):
+                    continue
+                self._peers[address] = peer
+                _LOG.info("broker %s is at %s now", peer[0], peer[1])
+                for number in numbers:
+                    self._core.follow(number, peer)
 
     def _follow_rules(self) -> None:
         if self._rules == self.member.rules:
@@ -228,7 +340,7 @@ class Driver:
             self._answered(number, code, data, trace, now)
         elif kind == "fault":
             self._calls.pop(number, None)
-            self.member.failed(number, Fault(_fault_text(code, detail), sent=code != _CONNECT), now)
+            self.member.failed(number, Fault(call_fault_text(code, detail), sent=code != _CONNECT), now)
         elif number not in self._partitions:
             return  # of a partition that was dropped meanwhile
         elif kind == "released":
@@ -239,6 +351,8 @@ class Driver:
             key = self._partitions[number].key
             self._forget(number, lost=True)
             self.member.lost(key, code, now)
+        elif kind == "broken":
+            self._tell_broken(self._partitions[number], code, detail, now)
         else:
             self._tell(self._partitions[number].key, code, data, now)
 
@@ -256,13 +370,37 @@ class Driver:
             self.member.answered(number, answer, now)
 
     def _tell(self, key: str, code: int, text: bytes, now: float) -> None:
-        last = self._told.get((key, code), -_QUIET_S)
-        if now - last >= _QUIET_S:
-            self._told[key, code] = now
+        if self._is_new(key, code, now):
             _LOG.warning("a broker gives no pack of %s, code %d: %s", key, code, text.decode("utf-8", "replace")[:200])
 
+    def _tell_broken(self, partition: Partition, fault: int, detail: int, now: float) -> None:
+        broker = partition.broker
+        if self._is_new(f"{broker.host}:{broker.port}", fault, now):  # once for all partitions that it has
+            _LOG.warning(
+                "broker %s:%d has not answered about partition %s: %s", broker.host, broker.port, partition.key,
+                call_fault_text(fault, detail),
+            )  # fmt: skip
 
-def _fault_text(code: int, detail: int) -> str:
+    def _tell_untaken(self, partition: Partition, code: int, now: float) -> None:
+        if self._is_new(partition.key, -code, now):
+            why = _UNTAKEN.get(code, f"it answers with code {code}")
+            _LOG.warning(
+                "broker %s:%d does not give partition %s: %s", partition.broker.host, partition.broker.port,
+                partition.key, why,
+            )  # fmt: skip
+
+    def _is_new(self, what: str, code: int, now: float) -> bool:
+        """Return whether this was not told a moment ago."""
+        new = now - self._told.get((what, code), -_QUIET_S) >= _QUIET_S
+        if new:
+            self._told[what, code] = now
+        return new
+
+
+def call_fault_text(code: int, detail: int) -> str:
+    """Return why a call has no answer, by the numbers of its event."""
+    if detail > TLS_FIRST:
+        return f"TLS: {why(CE_CONNECT_FAILED, detail, '').replace('tcp://', 'tubemq://')}"
     if code == _CONNECT:
         return f"no connection: {os.strerror(detail) if detail > 0 else f'TLS fault {detail}'}"
     text = _FAULTS.get(code, f"fault {code}")

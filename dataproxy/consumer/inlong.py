@@ -11,6 +11,7 @@ from dataproxy.errors import RemoteProtocolError
 
 if TYPE_CHECKING:
     from dataproxy._core.consumer.pack import Pack, Record
+    from dataproxy.consumer.seen import SeenRecords
 
 __all__ = ["InLongRecord", "inlong_records"]
 
@@ -38,22 +39,30 @@ class InLongRecord:
 
 
 def inlong_records(
-    pack: Pack, on_malformed: Callable[[Record, RemoteProtocolError], Any] | None = None
+    pack: Pack,
+    on_malformed: Callable[[Record, RemoteProtocolError], Any] | None = None,
+    *,
+    dedupe: SeenRecords | None = None,
 ) -> Iterator[InLongRecord]:
     """Yield the records of all messages of a pack, one at a time.
+
+    ``dedupe``: leave out records that were done with before, as far as it remembers them.
 
     A message that is no container, or a damaged one, goes to ``on_malformed(message, error)``, after the records before
     the damage; without it RemoteProtocolError is raised, which names topic, partition and offset.  The pack can be
     confirmed all the same.
     """
+    given = None if dedupe is None else dedupe._begin(pack)
     for one in pack:
         try:
             container = message.records(one.body)
             for number, (body, attrs) in enumerate(container):
-                yield InLongRecord(
-                    attrs.get("groupId", ""), attrs.get("streamId", ""), _time(attrs, container.create_time_ms),
-                    attrs.get("msgid", ""), body, attrs, one.index, number,
-                )  # fmt: skip
+                who = attrs.get("groupId", ""), attrs.get("streamId", "")
+                message_id = attrs.get("msgid", "")
+                if given is None or given.is_new(*who, message_id):
+                    yield InLongRecord(
+                        *who, _time(attrs, container.create_time_ms), message_id, body, attrs, one.index, number
+                    )
         except RemoteProtocolError as error:
             told = RemoteProtocolError(
                 f"message {one.index} of the pack at {pack.offset} of {pack.partition} is no container of InLong: "

@@ -10,13 +10,16 @@ if TYPE_CHECKING:
     from dataproxy._core.consumer.pack import Pack
     from dataproxy.consumer.group.asking import Refusal
 
-__all__ = ["check_confirmed", "refusal_error"]
+__all__ = ["SOUGHT", "check_confirmed", "refusal_error"]
 
 _LATE, _REVOKED, _UNANSWERED, _CLOSED = -1, -2, -3, -4
+#: Code of a pack that was out when its partition was read from another place.
+SOUGHT: Final = -5
 _REASONS: Final = {
     _LATE: ("CONFIRM_LATE", "it was not confirmed within confirm_timeout"),
     _REVOKED: ("CONFIRM_REVOKED", "its partition was taken away before it was confirmed"),
     _UNANSWERED: ("CONFIRM_UNANSWERED", "the broker's answer to the confirm did not come"),
+    SOUGHT: ("CONFIRM_SOUGHT", "its partition was sought elsewhere before it was confirmed"),
     _CLOSED: ("CONFIRM_REVOKED", "the consumer was closed before it was confirmed"),
 }
 _REFUSALS: Final = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.consumer.driver import Watcher
@@ -27,14 +27,17 @@ class ConsumerState(Watcher):
     """
 
     def __init__(self, on_assigned: Callable[[str], Any] | None, on_revoked: Callable[[str, bool], Any] | None):
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of a signal may come while its thread has it
         self._numbers: dict[str, int] = {}
+        self._paused: set[str] = set()
         self._refusal: Refusal | None = None
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
         self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self.error: Exception | None = None  #: of the driver, which ended it
         self.member = threading.Event()  #: a master has taken the registration
         self.ended = threading.Event()
+        self.told = threading.Event()  #: a master has said what partitions there are
+        self._known: tuple[str, ...] = ()
 
     @property
     def calls_back(self) -> bool:
@@ -52,15 +55,38 @@ class ConsumerState(Watcher):
         with self._lock:
             return dict(self._numbers)
 
-    def assigned(self, partition: Partition, number: int) -> None:
-        """Take a partition.  Thread: driver."""
+    @property
+    def available(self) -> list[str]:
+        """Return the keys of the partitions that can be chosen, as masters said last."""
+        return list(self._known)
+
+    def known(self, partitions: tuple[Partition, ...]) -> None:
+        """Take what can be chosen.  Thread: driver."""
+        self._known = tuple(one.key for one in partitions)
+        self.told.set()
+
+    def pause(self, keys: Collection[str], paused: bool, tell: Callable[[int, bool], None]) -> None:
+        """Pause partitions, or let them go on; ``tell(number, paused)`` is called for each that is read now."""
         with self._lock:
-            self._numbers[partition.key] = number
-        if self._on_assigned is not None:
-            call, key = self._on_assigned, partition.key
+            for key in keys:
+                number = self._numbers.get(key)
+                if number is not None:
+                    (self._paused.add if paused else self._paused.discard)(key)
+                    tell(number, paused)
+
+    def assigned(self, partition: Partition, number: int, begin: Callable[[bool], None], *, moved: bool) -> None:
+        """Take a partition, or its new hold.  Thread: driver."""
+        key = partition.key
+        with self._lock:
+            if not moved:
+                self._paused.discard(key)
+            self._numbers[key] = number
+            begin(key in self._paused)
+        if self._on_assigned is not None and not moved:
+            call = self._on_assigned
             self._calls.put(lambda: call(key))
 
-    def revoked(self, partition: Partition, number: int, *, lost: bool) -> None:
+    def revoked(self, partition: Partition, *, lost: bool) -> None:
         """Take the end of a partition, once.  Thread: driver."""
         with self._lock:
             known = self._numbers.pop(partition.key, None)

@@ -5,21 +5,19 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from dataproxy._core.producer.ingest.stream import SendPolicy, Stream
+from dataproxy._core.producer.ingest.stream import Stream
 from dataproxy._core.producer.producer import ProducerCore
 from dataproxy._core.producer.results.drain import UndeliveredMessages
-from dataproxy.codes import LATE_ATTEMPTS, RETRY_CLASS, UNKNOWN_ERROR
 from dataproxy.config import PRODUCER, ProducerConfig, conceal
-from dataproxy.config.rules import LEAST_FRAME_BYTES
+from dataproxy.config.rules import LEAST_FRAME_BYTES, is_tubemq
 from dataproxy.errors import ConfigError, FlushTimeout, ForkedError, InvalidMessageError, UndeliveredError
 from dataproxy.lasterror import NOT_FOUND
 from dataproxy.logs import logger
-from dataproxy.messagetypes import frame_family, has_item_attributes
 from dataproxy.numbers import CE_CONNECTED
 from dataproxy.outcomes import DeliveryResult, Report
 from dataproxy.problems import checked_serializer, seconds, shown
@@ -29,8 +27,8 @@ from dataproxy.producer.arguments import checked_config
 from dataproxy.producer.discovery.clusters import Picture
 from dataproxy.producer.discovery.credentials import ManagerAuth
 from dataproxy.producer.discovery.proxies import ProxySource, node_number, order_seed, proxy_order
-from dataproxy.producer.ingest.names import check_attrs, check_item_attrs, check_name, plain_attrs
-from dataproxy.producer.ingest.times import time_ms
+from dataproxy.producer.ingest.names import check_attrs, check_name, plain_attrs
+from dataproxy.producer.kinds import Source, core_options, send_policy, source_of
 from dataproxy.producer.readiness import Readiness
 from dataproxy.producer.results.callbacks import CallbackPlace
 from dataproxy.producer.results.dispatcher import Dispatcher
@@ -59,48 +57,6 @@ _LOG = logger()
 
 _JOIN_SECONDS = 5.0
 _LONGEST = 1e6
-
-
-def _policy(config: ProducerConfig) -> SendPolicy:
-    escape = config.attribute_escape == "percent"
-    family = frame_family(config.message_type, config.joined_lines, config.protocol)
-
-    def item_text(attrs: Mapping[str, str] | None, dt: object, frame_keys: Collection[str]) -> tuple[int, bytes]:
-        when = time_ms(dt)
-        exact = config.exact_time and when >= 0
-        text = ""
-        if attrs is not None:
-            text = check_item_attrs(attrs, frame_keys, message_type=config.message_type, escape=escape)
-        if not text and not exact:
-            return when, b""
-        if not has_item_attributes(family):
-            raise InvalidMessageError(
-                "lines (message_type 3 and 2, joined_lines) have no attributes of single messages",
-                code="BAD_ATTRIBUTE",
-                hint="use message_type=7 or 5",
-            )
-        parts = [text] if text else []
-        if exact:
-            parts.append(f"dtMs={when}")
-        return when, "&".join(parts).encode()
-
-    return SendPolicy(
-        family=family,
-        skip_null=config.null_value == "skip" or (config.null_value == "empty" and config.empty_value == "skip"),
-        skip_empty=config.empty_value == "skip",
-        item_text=item_text,
-    )
-
-
-def _core_options(config: ProducerConfig, trust: Trust | None, *, report_all: bool, by_group: bool) -> dict[str, Any]:
-    options = config.as_dict()
-    options["tls_contexts"] = None if trust is None else trust.contexts
-    options["report_all"] = report_all
-    options["by_group"] = by_group
-    options["late_attempts"] = LATE_ATTEMPTS
-    options["classes"] = {code: int(kind) for code, kind in RETRY_CLASS.items() if code < UNKNOWN_ERROR}
-    options["unknown_class"] = int(RETRY_CLASS[UNKNOWN_ERROR])
-    return options
 
 
 class Producer(ProducerCore):
@@ -145,10 +101,10 @@ class Producer(ProducerCore):
         self._serializer = checked_serializer(serializer)
         settled = checked_config(target, group_id, on_delivery, callback_on, config, config_file, options)
         self._trust = proxy_trust(settled)
-        source = ProxySource(settled, self, auth=manager_auth)
+        source = source_of(settled, self, auth=manager_auth)
         source.begin()
-        made_of = _core_options(settled, self._trust, report_all=on_delivery is not None, by_group=source.by_group)
-        super().__init__(made_of, _policy(settled))
+        made_of = core_options(settled, self._trust, source, report_all=on_delivery is not None)
+        super().__init__(made_of, send_policy(settled))
         self.config = settled
         self._on_delivery = on_delivery
         self._final = None
@@ -165,7 +121,7 @@ class Producer(ProducerCore):
             self.close(0)
             raise
 
-    def _begin(self, source: ProxySource) -> None:
+    def _begin(self, source: Source) -> None:
         """Start the threads of a new engine; after an error, threads that were started are stopped again."""
         self._close_lock = threading.RLock()
         self._source = source
@@ -210,11 +166,11 @@ class Producer(ProducerCore):
                     f"callback_on={self._callback_on!r} belongs to the process that this one was forked from",
                     hint="open a producer in the child process, with a loop or executor of its own",
                 )
-            source = ProxySource(self.config, self, inherited=self._source, auth=self._source.auth)
+            source = source_of(self.config, self, inherited=self._source, auth=self._source.auth)
             running = False
             try:
                 self._trust = None if self._trust is None else self._trust.again()
-                self._open_again(None if self._trust is None else self._trust.contexts)
+                self._open_again(None if self._trust is None else self._trust.contexts, source.sender)
                 self._begin(source)
                 running = True
             finally:
@@ -234,6 +190,7 @@ class Producer(ProducerCore):
                         e.other,
                         config.tls_server_name or e.host,
                         node_number(e.node),
+                        *((cluster.layouts or {}).get(e.label, ())),
                     )
                     for e in proxy_order(cluster.proxies, self._order)
                 ],
@@ -241,7 +198,7 @@ class Producer(ProducerCore):
             )
             for cluster in picture.clusters
         ]
-        self._set_clusters(clusters, picture.groups)
+        self._set_clusters(clusters, picture.groups, picture.fixed, picture.admission)
 
     def _follow(self, config: ProducerConfig, first: float) -> None:
         """Ask the Manager in ``config`` from now on, in ``first`` seconds for the first time.  Raises nothing.
@@ -249,7 +206,8 @@ class Producer(ProducerCore):
         The known proxies stay in use until the Manager has answered.
         """
         try:
-            source = ProxySource(config, self, inherited=self._source, alone=True)
+            known = self._source if isinstance(self._source, ProxySource) else None
+            source = ProxySource(config, self, inherited=known, alone=True)
             source.start(first)
         except (ConfigError, RuntimeError) as error:  # credentials that are not here, or no room for another thread
             _LOG.warning("the Manager's list is not refreshed, the known proxies stay in use: %s", error)
@@ -283,6 +241,8 @@ class Producer(ProducerCore):
         InvalidMessageError for names or attributes that are not allowed, ConfigError, ClosedError, ForkedError.
         """
         serializer = self._serializer if serializer is None else checked_serializer(serializer)
+        if is_tubemq(self.config.target):
+            return self._topic(stream_id, group_id, attrs, serializer)
         kind = self.config.message_type
         group = self.config.group_id if group_id is None else group_id
         if group == "":
@@ -304,6 +264,27 @@ class Producer(ProducerCore):
             )
         text = check_attrs(given, ids_bytes=ids, message_type=kind)
         return self._bind_stream(group, name, text.encode(), frozenset(given), serializer)
+
+    def _topic(
+        self,
+        name: str,
+        group_id: str | None,
+        attrs: Mapping[str, str] | None,
+        serializer: Callable[[Any], Buffer] | None,
+    ) -> Stream:
+        """Return the handle of a topic of TubeMQ; raises as ``stream`` does."""
+        from dataproxy.producer.tubemq.attributes import attribute_text, check_topic
+
+        if group_id:
+            raise InvalidMessageError(
+                f"group_id {shown(group_id)} has no meaning in TubeMQ: a message goes to a topic",
+                code="BAD_NAME",
+                hint="leave group_id out; consumers choose their groups",
+            )
+        topic = check_topic(name)
+        text = attribute_text(attrs) if attrs else ""
+        self._look_for(topic)
+        return self._bind_stream("", topic, text.encode(), frozenset(attrs or ()), serializer)
 
     def _look_for(self, group: str) -> None:
         """Ask for the cluster of a group, if that is how proxies are found and the group is new.  Any thread.
@@ -479,6 +460,7 @@ class Producer(ProducerCore):
         self._stop_executors()
         for thread in self._threads:
             raised = join(thread, _JOIN_SECONDS) or raised
+        self._source.leave()
         self._callbacks.hurry()
         if dispatch is not None:
             self._dispatcher.keep(self)

@@ -1,11 +1,13 @@
-"""Spark: ``df.write.format("dataproxy")``, ``df.writeStream.format("dataproxy")``, ``spark.read.format("dataproxy")``.
+"""Spark: ``df.write.format("dataproxy")``, ``df.writeStream``, ``spark.read``; ``spark.read.format("tubemq")``.
 
-Spark finds the format by itself through the module ``pyspark_dataproxy``.  Where that look-up does not work
-(another package's module is broken, or the package was installed after Spark had started), call `register`.
+Spark finds the formats by itself through the modules ``pyspark_dataproxy`` and ``pyspark_tubemq``.  Where that look-up
+does not work (another package's module is broken, or the package was installed after Spark had started), call
+`register`.
 
 What lives here.  `source`, `sink`, `stream`, `foreach`: the four interfaces by which Spark calls.  `frames`, `once`:
 functions over DataFrames.  `badrecords`, `wording`, `folders`, `driverlog`, `interfaces`: what all steps share.  A
-write goes through `planning` (driver) and `writing` (tasks), and `reporting` counts it; `reading` is `spark.read`.
+write goes through `planning` (driver) and `writing` (tasks), and `reporting` counts it; `reading` is `spark.read` of a
+hub, and `tubemq` the source of TubeMQ's topics.
 Folders import one way: `writing`, `planning`, `reporting`.
 """
 
@@ -24,6 +26,7 @@ from dataproxy.spark.reporting.reports import JobReport, PartitionReport
 
 if HAS_DATA_SOURCES:
     from dataproxy.spark.source import DataProxyDataSource
+    from dataproxy.spark.tubemq.source import TubeMQDataSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +40,7 @@ __all__ = [
     "DataProxyDataSource",
     "JobReport",
     "PartitionReport",
+    "TubeMQDataSource",
     "WriteProgress",
     "check",
     "register",
@@ -52,9 +56,9 @@ _NO_LIMIT: Final = str(2**31 - 1)  # Spark's value for no limit
 
 
 def register(spark: SparkSession, *, unmeasured_batches: bool = False) -> SinkCounters | None:
-    """Make the format ``dataproxy`` known to one Spark session; return counters of its writes.
+    """Make the formats ``dataproxy`` and ``tubemq`` known to one Spark session; return counters of writes.
 
-    Harmless where Spark has found the format by itself.  ``unmeasured_batches`` ends the limit of bytes for an Arrow
+    Harmless where Spark has found the formats by itself.  ``unmeasured_batches`` ends the limit of bytes for an Arrow
     batch in this session, for all that it does: Spark then does not measure all columns after every row, half of
     the JVM's CPU in a write of ten columns, and ``spark.sql.execution.arrow.maxRecordsPerBatch`` alone bounds a batch.
     The counters are an accumulator: they grow while a write
@@ -71,6 +75,7 @@ def register(spark: SparkSession, *, unmeasured_batches: bool = False) -> SinkCo
         )
     if unmeasured_batches:
         spark.conf.set(_BATCH_BYTES, _NO_LIMIT)
+    _add(spark, TubeMQDataSource)
     context = spark_context(spark)
     if context is None:
         spark.dataSource.register(DataProxyDataSource)
@@ -79,13 +84,18 @@ def register(spark: SparkSession, *, unmeasured_batches: bool = False) -> SinkCo
     from dataproxy.spark.source import counting_source
 
     counters = SinkCounters(context)
+    return counters if _add(spark, counting_source(counters.tally)) else None
+
+
+def _add(spark: SparkSession, source: Any) -> bool:
+    """Register a source; False where Spark 4.0 knows it already: it refuses what later versions replace."""
     try:
-        spark.dataSource.register(counting_source(counters.tally))
-    except AnalysisException as error:  # Spark 4.0 refuses what later versions replace
+        spark.dataSource.register(source)
+    except AnalysisException as error:
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
-        return None
-    return counters
+        return False
+    return True
 
 
 def writer(df: DataFrame, **options: Any) -> PartitionWriter:

@@ -6,10 +6,12 @@ No application can configure logging there, so the sink's records of a write wou
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+import threading
 from typing import Final
 
-__all__ = ["commits_streams", "is_sparks_own", "open_log"]
+__all__ = ["commits_streams", "end_in_order", "is_sparks_own", "open_log"]
 
 _COMMITS: Final = "pyspark.sql.worker.python_streaming_sink_runner"
 _TOP: Final = logging.getLogger("dataproxy.spark")
@@ -39,6 +41,17 @@ def is_sparks_own() -> bool:
     """Tell whether this process runs one of PySpark's worker modules."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and str(spec.name).startswith("pyspark.")
+
+
+def end_in_order() -> None:
+    """Let SIGTERM end this process as an exception, so that what is open is closed: so Spark stops a stream's source.
+
+    Does nothing in a process that is not Spark's own, or in one that handles the signal itself.  Thread rule: the
+    process's main thread.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if is_sparks_own() and main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 
 
 def commits_streams() -> bool:

@@ -115,7 +115,7 @@ class TlsFiles(NamedTuple):
 
 def uses_tls(config: ProducerConfig) -> bool:
     """Tell whether the connections to proxies have TLS."""
-    return config.tls or config.target.lower().startswith("tls://")
+    return config.tls or config.target.lower().startswith(("tls://", "tubemqs://"))
 
 
 def proxy_files(config: ProducerConfig | ConsumerConfig) -> TlsFiles:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 __all__ = ["cimport_cycles", "import_cycles", "knots", "module_uses"]
 
-PACKAGES = ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy")
+PACKAGES = ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy", "pyspark_tubemq")
 _CIMPORT = re.compile(r"^\s*from (dataproxy\._core[\w.]*) cimport", re.MULTILINE)
 
 

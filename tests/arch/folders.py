@@ -19,7 +19,7 @@ QUOTED = re.compile(r"`+([\w./]+)`+")
 
 def _packages(root: Path) -> list[Path]:
     """Return the folders of the Python packages; those of the compiled core have their own heads."""
-    names = ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy")
+    names = ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy", "pyspark_tubemq")
     inits = [path for name in names for path in (root / name).rglob("__init__.py")]
     return [path.parent for path in sorted(inits) if "_core" not in path.parts]
 

@@ -28,6 +28,8 @@ COMPILED = {
         "wire.inlong.http.codec",
         "wire.inlongv1.codec",
         "wire.inlongv1.const",
+        "wire.tubemq.codec",
+        "wire.tubemq.const",
     ),
     "pack": PACK,
     "conn": CONN,
@@ -67,8 +69,9 @@ PYTHON = {
     "rows": {*BOTTOM, "rows", "_core"},
     "trust": {*BOTTOM, "config", "_core", "trust"},
     "wire": {*BOTTOM, "wire"},
-    "consumer": {*BOTTOM, "config", "trust", "wire", "consumer", "_core"},
-    "producer": PRODUCER,
+    "masters": {*BOTTOM, "wire", "masters"},
+    "consumer": {*BOTTOM, "config", "trust", "wire", "masters", "consumer", "_core"},
+    "producer": {*PRODUCER, "wire", "masters"},
     "": {*PRODUCER, "consumer", "hub"},
     "_core": {"_core", *BOTTOM},
     "stored": {*BOTTOM, "_core", "stored"},
@@ -76,17 +79,18 @@ PYTHON = {
     "observe": {*API, "observe"},
     "integrations": {*API, "integrations"},
     "perf": {*API, "perf"},
-    "spark": {*API, "spark", "stored"},
+    "spark": {*API, "spark", "stored", "consumer", "masters"},  # `spark/tubemq` reads ranges of topics
     "doctor": {*API, "doctor", "wire"},
     "cli": {*API, "cli", "doctor", "perf", "wire"},
     "testing": {*API, "hub", "testing"},
     "__main__": {"cli"},
     "pyspark_dataproxy": {*BOTTOM, "config", "spark"},
+    "pyspark_tubemq": {*BOTTOM, "config", "spark"},
     "inlong_dataproxy": API,
 }
 # Seen only from inside a function: `dataproxy hub`, `tail` and `stats` are commands that start or read a hub, `consume`
 # and `topics` need the package protobuf, and a plain `import dataproxy` must not load any of them.
-LAZY = {("cli", "consumer"), ("cli", "hub"), ("", "hub"), ("pyspark_dataproxy", "spark")}
+LAZY = {("cli", "consumer"), ("cli", "hub"), ("", "hub"), ("pyspark_dataproxy", "spark"), ("pyspark_tubemq", "spark")}
 
 
 def compiled_violations(root: Path) -> list[str]:
@@ -134,7 +138,7 @@ def _below(module: str, prefix: str) -> bool:
 def python_violations(root: Path) -> list[str]:
     """Return every import of the Python packages below ``root`` that points up or sideways."""
     found = []
-    for package in ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy"):
+    for package in ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy", "pyspark_tubemq"):
         for path in sorted((root / package).rglob("*.py*")):
             if path.suffix not in (".py", ".pyi"):
                 continue

@@ -19,7 +19,7 @@ MAY = ("cython_ext/dataproxy/_core/wire/", "dataproxy/wire/", "dataproxy/message
 def asked_types(root: Path) -> list[str]:
     """Return every line of the package below ``root`` that compares or names a message type outside the wires."""
     found = []
-    for folder in ("cython_ext", "dataproxy", "inlong_dataproxy", "pyspark_dataproxy"):
+    for folder in ("cython_ext", "dataproxy", "inlong_dataproxy", "pyspark_dataproxy", "pyspark_tubemq"):
         for path in sorted((root / folder).rglob("*.p*")):
             own = path.relative_to(root).as_posix()
             if path.suffix not in (".py", ".pyi", ".pyx", ".pxd") or own.startswith(MAY):

@@ -13,6 +13,7 @@ __all__ = [
     "undocumented",
 ]  # fmt: skip
 
+PACKAGES = ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy", "pyspark_tubemq")
 FILE_LINES = 800
 FUNCTION_LINES = 60
 SOURCES = {".py", ".pyx", ".pxd", ".pyi", ".c", ".h"}
@@ -109,7 +110,7 @@ def undocumented(root: Path) -> list[str]:
     found = []
     for path in tracked(root):
         below = path.relative_to(root)
-        if below.parts[0] in ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy") and path.suffix == ".py":
+        if below.parts[0] in PACKAGES and path.suffix == ".py":
             tree = ast.parse(path.read_text())
             found += [f"{below}:{line}: {name}" for name, line in _python_undocumented(tree)]
         elif below.parts[0] == "cython_ext" and path.suffix in (".pyx", ".pxd"):
@@ -173,7 +174,7 @@ def declared_names_missing(root: Path) -> list[str]:
     found = []
     for path in tracked(root):
         below = path.relative_to(root)
-        if below.parts[0] not in ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy") or path.suffix != ".py":
+        if below.parts[0] not in PACKAGES or path.suffix != ".py":
             continue
         names = _all_of(ast.parse(path.read_text()))
         if names is None:

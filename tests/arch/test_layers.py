@@ -95,6 +95,7 @@ def test_a_cimport_downwards_is_accepted(tmp_path, name, line):
         ("dataproxy/__init__.py", "from dataproxy.hub import Hub"),
         ("dataproxy/novel/thing.py", "from dataproxy.errors import ConfigError"),
         ("pyspark_dataproxy/__init__.py", "from dataproxy.spark.source import DefaultSource"),
+        ("pyspark_tubemq/__init__.py", "from dataproxy.spark.tubemq.source import DefaultSource"),
         ("inlong_dataproxy/api.py", "from dataproxy.hub import Hub"),
         ("dataproxy/testing/fixture.py", "from inlong_dataproxy import InLongApi"),
     ],

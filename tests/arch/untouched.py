@@ -9,7 +9,7 @@ from pathlib import Path
 __all__ = ["RULES", "Rule", "changes"]
 
 COMPILED = "cython_ext"
-PYTHON = "dataproxy", "inlong_dataproxy", "pyspark_dataproxy"
+PYTHON = "dataproxy", "inlong_dataproxy", "pyspark_dataproxy", "pyspark_tubemq"
 TUPLE_FILLED = "cython_ext/dataproxy/_core/producer/results/outcomes.pyx"
 OWN_PROCESS = "dataproxy/cli/main.py"  # a command's own process, whose standard streams may be closed
 CALLTYPES = "cython_ext/dataproxy/_core/plat/dp_calltypes.h"

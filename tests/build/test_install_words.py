@@ -10,7 +10,14 @@ from tests.docs.pages import ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SOURCES = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "dataproxy/**/*.py", "pyspark_dataproxy/*.py", "examples/*.py")
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "dataproxy/**/*.py",
+        "pyspark_dataproxy/*.py",
+        "pyspark_tubemq/*.py",
+        "examples/*.py",
+    )
     for path in ROOT.glob(pattern)
 )
 # A name as it may be installed: ours, or one that begins like ours; "." and wheels stand for it in a checkout.

@@ -22,6 +22,7 @@ from tests.fuzz import (
     request,
     snappy,
     tubemq,
+    tubereply,
     v1,
 )
 
@@ -41,6 +42,7 @@ TARGETS = {
     "request": request,
     "snappy": snappy,
     "tubemq": tubemq,
+    "tubereply": tubereply,
     "v1": v1,
 }
 #: Runs of targets whose one check is long.

@@ -165,6 +165,7 @@ cdef class Connections:
         cdef ClusterPart* part
         cdef Endpoint* one
         cdef int i = 0, k, status
+        memset(&lists, 0, sizeof(ProxyLists))
         lists.n_endpoints = sum([len(proxies) for _, proxies, _ in parts])
         lists.n_parts = len(parts)
         lists.n_groups = len(groups or ())

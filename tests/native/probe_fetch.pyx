@@ -7,9 +7,9 @@ from libc.string cimport memcpy, strcmp
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.consumer.exchange cimport (
-    CM_CALL, CM_CONFIRM, CM_DROP, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES, EK_ANSWER, EK_FAULT,
-    EK_LOST, EK_RELEASED, EK_TOLD, Command, Event, Exchange, Peer, Tally, exchange_close, exchange_commands,
-    exchange_events, exchange_open, exchange_post, exchange_take,
+    CM_CALL, CM_CONFIRM, CM_DROP, CM_FOLLOW, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES,
+    EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Event, Exchange, Peer, Tally,
+    exchange_close, exchange_commands, exchange_events, exchange_open, exchange_post, exchange_take,
 )
 from dataproxy._core.consumer.fetch cimport (
     HOLD_STATES, HS_ASKED, HS_CONFIRMING, HS_DELAYED, HS_FROZEN, HS_IDLE, HS_READY, Fetch, FetchHooks, fetch_advance,
@@ -23,7 +23,7 @@ from dataproxy._core.consumer.connection cimport (
     connection_written,
 )
 from dataproxy._core.consumer.pack cimport Pack
-from dataproxy._core.consumer.tubepack cimport TubePack, tubepack_hold, tubepack_new
+from dataproxy._core.consumer.tubepack cimport PC_REVOKED, PC_SOUGHT, TubePack, tubepack_hold, tubepack_new
 from dataproxy._core.wire.tubemq.get cimport Got, read_got
 from dataproxy._core.wire.tubemq.rpc cimport Answer
 
@@ -32,7 +32,8 @@ __all__ = ["Line", "Reader", "hold_of", "pack_of"]
 STATES = {HS_IDLE: "idle", HS_DELAYED: "delayed", HS_FROZEN: "frozen", HS_ASKED: "asked", HS_READY: "ready",
           HS_CONFIRMING: "confirming"}
 CONNECTION_STATES = {CS_CLOSED: "closed", CS_WANTED: "wanted", CS_CONNECTING: "connecting", CS_OPEN: "open"}
-EVENTS = {EK_ANSWER: "answer", EK_FAULT: "fault", EK_RELEASED: "released", EK_LOST: "lost", EK_TOLD: "told"}
+EVENTS = {EK_ANSWER: "answer", EK_FAULT: "fault", EK_RELEASED: "released", EK_LOST: "lost", EK_TOLD: "told",
+          EK_BROKEN: "broken"}
 
 cdef enum:
     CONNECTIONS_MOST = 16
@@ -303,14 +304,15 @@ cdef class Reader:
         c.service, c.method, c.time_us = service, method, <int64_t>(timeout * 1e6)
         self.post(c)
 
-    def hold(self, int64_t number, str server="a", str topic="t", int32_t partition=0, int64_t offset=-1, filters=()):
+    def hold(self, int64_t number, str server="a", str topic="t", int32_t partition=0, int64_t offset=-1, filters=(),
+             bint paused=False):
         """Read packs of a partition."""
         cdef Command* c = self.command(CM_HOLD, number)
         cdef bytes item, joined = b"".join(filters)
         cdef uint8_t* to
         cdef int i
         self.fill(c, server, topic.encode())
-        c.partition, c.offset, c.n_filters = partition, offset, len(filters)
+        c.partition, c.offset, c.n_filters, c.paused = partition, offset, len(filters), paused
         if filters:
             c.filters = <Slice*>malloc(c.n_filters * sizeof(Slice) + <size_t>len(joined))
             to = <uint8_t*>&c.filters[c.n_filters]
@@ -321,10 +323,17 @@ cdef class Reader:
                 to += len(item)
         self.post(c)
 
-    def release(self, int64_t number, double seconds):
+    def release(self, int64_t number, double seconds, bint sought=False):
         """Give a partition back; its last pack may be confirmed for so long."""
         cdef Command* c = self.command(CM_RELEASE, number)
         c.time_us = self.h.now_us + <int64_t>(seconds * 1e6)
+        c.code = PC_SOUGHT if sought else PC_REVOKED
+        self.post(c)
+
+    def follow(self, int64_t number, str server):
+        """Read a partition at another server."""
+        cdef Command* c = self.command(CM_FOLLOW, number)
+        self.fill(c, server, b"")
         self.post(c)
 
     def drop(self, int64_t number, int32_t code):

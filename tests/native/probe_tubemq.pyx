@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from dataproxy._core.base.crc cimport crc32
+from dataproxy._core.base.crc cimport crc32, crc32_by_tables, crc32_has_processor
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK, status_name
 from dataproxy._core.wire.tubemq.commit cimport (
@@ -373,9 +373,16 @@ def checksum(bytes data):
     return payload_checksum(_given(data))
 
 
-def crc(bytes data, uint32_t before=0):
-    """Return a CRC-32."""
+def crc(bytes data, uint32_t before=0, bint tables=False):
+    """Return the CRC-32 of bytes that follow those with the checksum ``before``."""
+    if tables:
+        return crc32_by_tables(before, <const char*>data, <size_t>len(data))
     return crc32(before, <const char*>data, <size_t>len(data))
+
+
+def crc_by_processor():
+    """Return whether ``crc`` uses the processor's multiplication."""
+    return bool(crc32_has_processor())
 
 
 def attribute(bytes text, bytes key):

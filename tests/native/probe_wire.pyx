@@ -9,11 +9,12 @@ from dataproxy._core.base.snappy.compress cimport pack_block, pack_bound, unpack
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK, status_name
 from dataproxy._core.wire.api cimport (
-    ITEM_LINES, ITEM_OBJECTS, FamilyForm, FrameSpec, NumberedNames, Request, ServerProfile, WireEvent, WireOps,
+    ITEM_LINES, ITEM_OBJECTS, Admission, FamilyForm, FrameSpec, NumberedNames, Request, ServerProfile, WireEvent, WireOps,
 )
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 from dataproxy._core.wire.inlong.http.codec cimport http_ops
 from dataproxy._core.wire.inlongv1.codec cimport inlongv1_ops
+from dataproxy._core.wire.tubemq.codec cimport tubemq_ops
 
 
 __all__ = ["ProbeError", "Server", "Wire", "pack", "pack_limit", "size_of_packed", "unpack"]
@@ -64,9 +65,12 @@ cdef class Wire:
     cdef const WireOps* ops
 
     def __cinit__(self, str name="inlong"):
-        if name not in ("inlong", "inlongv1", "http"):
-            raise ValueError(f"unknown wire {name!r}; known: 'inlong', 'inlongv1', 'http'")
-        self.ops = inlong_ops() if name == "inlong" else inlongv1_ops() if name == "inlongv1" else http_ops()
+        if name not in ("inlong", "inlongv1", "http", "tubemq"):
+            raise ValueError(f"unknown wire {name!r}; known: 'inlong', 'inlongv1', 'http', 'tubemq'")
+        if name == "tubemq":
+            self.ops = tubemq_ops()
+        else:
+            self.ops = inlong_ops() if name == "inlong" else inlongv1_ops() if name == "inlongv1" else http_ops()
 
     @property
     def name(self) -> str:
@@ -141,16 +145,42 @@ cdef class Wire:
         finally:
             free(room)
 
+    @property
+    def plays(self) -> tuple:
+        """Return which functions it has besides those of every client: heartbeat, server's role."""
+        return self.ops.heartbeat != NULL, self.ops.serve != NULL
+
+    def place(self, bytes request, int store, int partition, int64_t token, bytes proof=b""):
+        """Return a request with partition and admission in it."""
+        cdef Admission admission
+        cdef uint8_t* room = <uint8_t*>malloc(<size_t>len(request))
+        if room == NULL:
+            raise MemoryError
+        memset(&admission, 0, sizeof(Admission))
+        admission.token = token
+        admission.proof_n = <size_t>len(proof)
+        memcpy(admission.proof, <const char*>proof, admission.proof_n)
+        try:
+            memcpy(room, <const char*>request, <size_t>len(request))
+            self.ops.place(room, store, partition, &admission)
+            return room[:len(request)]
+        finally:
+            free(room)
+
     def frame(self, bytes body, bytes attrs, *, int family=7, int items=0, bint compressed=False, uint32_t seq=1,
               uint32_t count=1, int64_t data_time_ms=0, bytes sid=b"", int ack=0, bytes origin=b"",
-              int64_t origin_ms=0):
-        """Return the frame around ``body``; compressed says that the body is one snappy block already."""
+              int64_t origin_ms=0, bytes sender=b"", size_t proof_n=0, int64_t answer_ms=0, bint undone=False):
+        """Return the frame around ``body``; compressed says that the body is one snappy block already.
+
+        ``undone``: return the body again, as ``restore`` makes it of the frame.
+        """
         cdef FrameSpec spec
         cdef size_t start = 0
         cdef size_t size = 0
         cdef Exact text = Exact(attrs)
         cdef Exact pack_id = Exact(sid)
         cdef Exact address = Exact(origin)
+        cdef Exact name = Exact(sender)
         cdef size_t n = <size_t>len(body)
         cdef uint8_t* room
         cdef int status
@@ -167,6 +197,9 @@ cdef class Wire:
         spec.ack = ack
         spec.origin = address.view()
         spec.origin_ms = origin_ms
+        spec.sender = name.view()
+        spec.proof_n = proof_n
+        spec.answer_ms = answer_ms
         room = <uint8_t*>malloc(self.ops.head_room + n + self.ops.tail_room(&spec))
         if room == NULL:
             raise MemoryError
@@ -178,6 +211,10 @@ cdef class Wire:
             with nogil:
                 status = self.ops.frame(&spec, room, n, &start, &size)
             _ok(status)
+            if undone:
+                with nogil:
+                    self.ops.restore(room + self.ops.head_room, n)
+                return room[self.ops.head_room:self.ops.head_room + n]
             return room[start:start + size]
         finally:
             free(room)

@@ -75,6 +75,14 @@ class App:
             self._node.awake().resume(number)
             self._node.work()
 
+    def moved(self, before: int, number: int) -> bool:
+        """Take the number of a partition's new hold, which is paused as the one before; return whether it is."""
+        paused = before in self.paused
+        if paused:
+            self.paused.discard(before)
+            self.paused.add(number)
+        return paused
+
     def unpaused(self, number: int) -> None:
         """Forget a pause: its partition is gone."""
         self.paused.discard(number)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from dataproxy.consumer.group.asking import EARLIEST
 from tests.simgroup.plan import Action, S
 
 if TYPE_CHECKING:
@@ -97,6 +98,15 @@ class Faults:
                 return  # what is out stays so; only what comes later is not given
             node.app.pause(number)
             self._world.at(self._world.now + lasts, partial(node.app.resume, number))
+
+    def do_seek(self, which: float, other: float, times: int) -> None:
+        """Let members go back: nothing is skipped, so that every message is still seen."""
+        for i in range(times):
+            node = self._node((which + i / 3) % 1)
+            partitions = self._world.partitions
+            if node is not None:
+                held = sorted(node.reads) or [one.key for one in partitions]
+                node.seek(held[int(other * len(held))], EARLIEST)
 
     # --- masters
 

@@ -1,7 +1,7 @@
 """The laws of a simulated run; docs/reliability.md has them.
 
 Each text names the law first: *owner*, *state*, *order*, *pause*, *seen*, *again*, *passed*, *tally*, *assigned*,
-*rules*, *gone*, *calm*, *error*.
+*rules*, *gone*, *calm*, *error*, *sought*.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, NoReturn
 from dataproxy.consumer.group.holdings import State
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from dataproxy.consumer.group.asking import Reply
     from tests.simgroup.app import Out
     from tests.simgroup.hosts import BrokerHost
     from tests.simgroup.node import Node
@@ -35,6 +38,8 @@ class Laws:
         self._asked: set[bytes] = set()  # whose confirm an application asked for
         self._confirmed: set[bytes] = set()  # of which an application was told so
         self._owners: dict[str, str] = {}  # by the word of brokers
+        self._sought: set[str] = set()  # partitions whose messages may come again: somebody wished it
+        self._wishes: list[tuple[Node, str, Future[Reply]]] = []
         self._ended: set[tuple[str, str]] = set()  # (client, partition): a broker gave it to another one unasked
         self.counts = {"confirmed": 0, "rolled_back": 0, "expired": 0, "again": 0, "assigned": 0}
 
@@ -96,11 +101,22 @@ class Laws:
         if any(one.key == out.key and one.pack.outcome == "held" for one in node.app.out):
             self.broken("state", f"{node.client} gets a second pack of {out.key}")
         again = [body for body in out.bodies if body in self._confirmed]
-        if again:
+        if again and out.key not in self._sought:
             self.broken("again", f"{again} comes to {node.client}: it was confirmed")
         self.counts["again"] += sum(body in self.seen for body in out.bodies)
         self.seen.update(out.bodies)
         self._world.note(f"{node.client} takes {_texts(out.bodies)} of {out.key}")
+
+    def sought(self, node: Node, key: str, reply: Future[Reply]) -> None:
+        """Take the wish to read a partition from another place."""
+        self._sought.add(key)
+        self._wishes.append((node, key, reply))
+
+    def wishes_are_answered(self) -> None:
+        """Check that every wish has an answer, unless its process was killed; then nobody waits."""
+        for node, key, reply in self._wishes:
+            if not reply.done() and (node.alive or node.leaves):
+                self.broken("sought", f"{node.client} has no answer about {key}")
 
     def asked(self, node: Node, out: Out) -> None:
         """Take an application's wish to confirm a pack."""
@@ -130,7 +146,8 @@ class Laws:
         """Check that member, reader and application mean the same partitions, after the driver heard everything."""
         states = {one.partition.key: one.state for one in node.member.holdings.within(*_READ)}
         read = {node.partitions[number].key for number in node.reader.holds()}
-        if read - states.keys() or node.reads.keys() - states.keys():
+        told = states.keys() | {one.partition.key for one in node.member.holdings.within(*State) if one.kept}
+        if read - states.keys() or node.reads.keys() - told:
             self.broken("state", f"{node.client} reads {read}, tells {list(node.reads)} and holds {list(states)}")
         held = {key for key, state in states.items() if state is State.HELD}
         if held - read or held - node.reads.keys():

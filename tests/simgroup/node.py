@@ -40,12 +40,17 @@ class _Core:
 
     def hold(
         self, number: int, peer: tuple[Any, ...], topic: str, partition: int, key: str, offset: int,
-        filters: list[bytes],
+        filters: list[bytes], paused: bool,
     ) -> None:  # fmt: skip
-        self._reader.hold(number, peer[0], topic=topic, partition=partition, offset=offset, filters=filters)
+        self._reader.hold(
+            number, peer[0], topic=topic, partition=partition, offset=offset, filters=filters, paused=paused
+        )
 
-    def release(self, number: int, seconds: float) -> None:
-        self._reader.release(number, seconds)
+    def release(self, number: int, seconds: float, sought: bool) -> None:
+        self._reader.release(number, seconds, sought)
+
+    def follow(self, number: int, peer: tuple[Any, ...]) -> None:
+        self._reader.follow(number, peer[0])
 
     def drop(self, number: int, code: int) -> None:
         self._reader.drop(number, code)
@@ -111,18 +116,22 @@ class Node(Watcher):
 
     # --- what the driver tells
 
-    def assigned(self, partition: Partition, number: int) -> None:
-        """Take a partition."""
-        self.world.note(f"{self.client} is assigned {partition.key} as hold {number}")
-        self.world.laws.assigned(self, partition.key)
+    def assigned(self, partition: Partition, number: int, begin: Callable[[bool], None], *, moved: bool) -> None:
+        """Take a partition, or its new hold when it is read from another place."""
+        self.world.note(f"{self.client} {'moves in' if moved else 'is assigned'} {partition.key} as hold {number}")
+        if not moved:
+            self.world.laws.assigned(self, partition.key)
+        paused = moved and self.app.moved(self.reads[partition.key], number)
         self.reads[partition.key] = number
         self.partitions[number] = partition
+        begin(paused)
 
-    def revoked(self, partition: Partition, number: int, *, lost: bool) -> None:
+    def revoked(self, partition: Partition, *, lost: bool) -> None:
         """Take the end of a partition: a second word about the same one changes nothing, as for an application."""
-        if self.reads.pop(partition.key, None) is not None:
+        number = self.reads.pop(partition.key, None)
+        if number is not None:
             self.world.note(f"{self.client} is revoked {partition.key}{', lost' if lost else ''}")
-        self.app.unpaused(number)
+            self.app.unpaused(number)
 
     def refused(self, refusal: Refusal | None) -> None:
         """Take a refusal."""
@@ -140,6 +149,13 @@ class Node(Watcher):
     def leaves(self) -> bool:
         """Tell whether it was closed."""
         return bool(self.closed_at)
+
+    def seek(self, key: str, offset: int) -> None:
+        """Read a partition again from an offset on, or from its oldest message."""
+        self.world.note(f"{self.client} seeks {offset} in {key}")
+        self.world.laws.sought(self, key, self.driver.seek(key, offset))
+        self._turn_at = self.world.now
+        self.work()
 
     def close(self) -> None:
         """End in order."""

@@ -13,7 +13,7 @@ S = 1_000_000
 FAULTS = {
     "join": 3, "close": 3, "crash": 3, "stop": 2, "leader": 2, "headless": 3, "unready": 1,
     "broker": 4, "frozen": 3, "starting": 2, "forbidden": 1, "reset": 5, "cut": 3, "noise": 3, "odd": 4, "lazy": 2,
-    "clock": 1, "pause": 1, "rules": 1, "refuse": 1,
+    "clock": 1, "pause": 1, "seek": 2, "rules": 1, "refuse": 1,
 }  # fmt: skip
 #: The only fault of a quiet run, after which the group has its partitions again within the time that is promised.
 ALONE = ("join", "close", "crash", "nothing")
@@ -148,6 +148,7 @@ def _fault(rng: random.Random, kind: str, at: int) -> Action:
         "lazy": (rng.choice((0.02, 0.5, 2.0)), lasts),
         "clock": (rng.choice((-3_600_000, -60_000, 60_000, 3_600_000)), lasts),
         "pause": (which, other, lasts),
+        "seek": (which, other, rng.choice((1, 1, 2, 3))),
         "rules": (which,),
         "refuse": (lasts, rng.choice((425, 431, 450)), other < 0.7),
     }

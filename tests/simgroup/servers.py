@@ -15,9 +15,9 @@ from itertools import groupby
 from typing import Any
 
 from dataproxy.wire.tubemq import messages
-from dataproxy.wire.tubemq.texts import Partition, Subscription
+from dataproxy.wire.tubemq.texts import Broker, Partition, Subscription
 
-__all__ = ["Bound", "Locks", "MasterModel"]
+__all__ = ["Bound", "ChoiceModel", "Locks", "MasterModel"]
 
 MEMBER_LIMIT_S, LOCK_LIMIT_S, BALANCE_S = 30.0, 35.0, 5.0
 CYCLES_OF_AN_EVENT = 10
@@ -229,6 +229,83 @@ class MasterModel:
         self._number += 1
         texts = [str(Subscription(client, self._group, one)) for one in sorted(partitions)]
         return messages.EventProto(rebalanceId=self._number, opType=kind, status=0, subscribeInfo=texts)
+
+
+@dataclass
+class _Chooser:
+    """What a master knows of a member that chooses its partitions itself."""
+
+    node: int
+    alive_until: float
+    held: tuple[str, ...] = ()  # texts of its report
+
+
+class ChoiceModel:
+    """The master of a group whose members choose: it counts them, and says what brokers and topics there are.
+
+    ``topics``: texts with all that there is of each; ``version`` is that of both lists, and changes with them.
+    """
+
+    def __init__(
+        self, brokers: list[Broker], topics: list[str], members: int, *, member_limit_s: float = MEMBER_LIMIT_S
+    ) -> None:
+        self.brokers, self.topics, self.count = brokers, topics, members
+        self.version = 1
+        self._member_limit_s = member_limit_s
+        self._members: dict[str, _Chooser] = {}
+
+    @property
+    def members(self) -> list[str]:
+        """Return who is registered."""
+        return list(self._members)
+
+    def held(self, client: str) -> tuple[str, ...]:
+        """Return what a member has reported."""
+        return self._members[client].held
+
+    def forget(self) -> None:
+        """Forget all members, as a master does that begins to lead."""
+        self._members.clear()
+
+    def tick(self, now: float) -> None:
+        """Let time pass."""
+        for client in [one for one, member in self._members.items() if member.alive_until < now]:
+            del self._members[client]
+
+    def call(self, name: str, request: Any, now: float) -> Any:
+        """Answer a call."""
+        self.tick(now)
+        kind = {
+            "RegisterRequestC2MV2": messages.RegisterResponseM2CV2, "HeartRequestC2MV2": messages.HeartResponseM2CV2,
+            "GetPartMetaRequestC2M": messages.GetPartMetaResponseM2C,
+        }[name]  # fmt: skip
+        if name == "RegisterRequestC2MV2":
+            for client, member in self._members.items():
+                if member.node == request.nodeId and client != request.clientId:
+                    return kind(errCode=430, errMsg=f"Found duplicated nodeId {request.nodeId} of {client}")
+            self._members[request.clientId] = _Chooser(request.nodeId, 0.0)
+        known = self._members.get(request.clientId)
+        if known is None:
+            return kind(errCode=411, errMsg=f"Not found consumer {request.clientId}")
+        answer = kind(errCode=200, errMsg="OK!")
+        seen = request
+        if name != "GetPartMetaRequestC2M":  # which does not show that a member lives
+            known.alive_until = now + self._member_limit_s
+            seen = request.subRepInfo
+            if seen.reportSubInfo:
+                known.held = tuple(seen.partSubInfo)
+        answer.brokerConfigId = self.version
+        if seen.brokerConfigId != self.version:
+            answer.brokerConfigList.extend(map(str, self.brokers))
+        if name != "RegisterRequestC2MV2":
+            answer.topicMetaInfoId = self.version
+            if seen.topicMetaInfoId != self.version:
+                answer.topicMetaInfoList.extend(self.topics)
+        return answer
+
+    def leave(self, client: str) -> None:
+        """End a member."""
+        self._members.pop(client, None)
 
 
 class Locks:

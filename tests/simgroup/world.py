@@ -254,6 +254,7 @@ class World:
         for node in self.nodes:
             if node.alive:
                 self.laws.broken("gone", f"{node.client} was closed, and is {node.member.life.value}")
+        self.laws.wishes_are_answered()
         known = [one.client for one in self.nodes if one.leaves and one.client in self.masters.model.members]
         if known:
             self.laws.broken("gone", f"the master still knows {known}")

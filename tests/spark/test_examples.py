@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.tubeserver import TubeServer
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("spark_*.py") if path.stem != "spark_local")
 
@@ -76,3 +78,17 @@ def test_query_metrics(run):
     assert float(re.search(r"^sink_rows_acknowledged_total ([\d.]+)$", out, re.MULTILINE)[1]) >= 300
     assert "sink_ack_latency_p99_seconds" in out
     assert re.search(r"^query_active 0.0$", out, re.MULTILINE)  # the query was stopped
+
+
+def test_tubemq_to_hub(run, tmp_path):
+    with TubeServer({"orders": 2}) as server:
+        for n in range(100):
+            server.put("orders", b"order %d" % n, n % 2, f"$msgType$=kind{n % 2}")
+        given = ("--masters", server.target, "--checkpoint", str(tmp_path))
+        out, err = run("spark_tubemq", *given)
+        assert out == "100 messages read and written\n"
+        assert len(re.findall(r"hub has 50 records of orders/kind", err)) == 2
+        server.put("orders", b"late")
+        out, err = run("spark_tubemq", *given)
+        assert out == "1 messages read and written\n"
+        assert "hub has 1 records of orders/orders" in err

@@ -104,9 +104,9 @@ def test_spark_connect(hub, worker_environment, tmp_path):
 def test_a_broken_core_leaves_other_formats_alone(worker_environment, tmp_path):
     packages, folder = tmp_path / "packages", tmp_path / "out"
     folder.mkdir()
-    shutil.copytree(
-        Path(pyspark_dataproxy.__file__).parent, packages / "pyspark_dataproxy", ignore=shutil.ignore_patterns("__py*")
-    )
+    for name in ("pyspark_dataproxy", "pyspark_tubemq"):
+        source = Path(pyspark_dataproxy.__file__).parents[1] / name
+        shutil.copytree(source, packages / name, ignore=shutil.ignore_patterns("__py*"))
     for name, text in {
         "dataproxy": 'raise ImportError("libsnappy is missing")',
         "pyspark_bystander": BYSTANDER,

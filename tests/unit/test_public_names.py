@@ -27,7 +27,7 @@ MODULES = (
     "dataproxy.types",
     "inlong_dataproxy",
 )
-SPARKS_OWN = "dataproxy.spark.DataProxyDataSource"  # not there with older Sparks
+SPARKS_OWN = {"dataproxy.spark.DataProxyDataSource", "dataproxy.spark.TubeMQDataSource"}  # not there with older Sparks
 OPTIONS = {
     "dataproxy.config.ProducerConfig": dataproxy.config.PRODUCER,
     "dataproxy.config.ConsumerConfig": dataproxy.config.CONSUMER,
@@ -45,12 +45,12 @@ def documented() -> dict[str, set[str]]:
 
 def documented_here() -> list[str]:
     """Return the classes of the page that this version of Spark allows."""
-    return sorted(name for name in documented() if name != SPARKS_OWN or name in exported())
+    return sorted(name for name in documented() if name not in SPARKS_OWN or name in exported())
 
 
 def ours(kind: type) -> list[type]:
     """Return the classes of this package that a class is made of."""
-    own = ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy")
+    own = ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy", "pyspark_tubemq")
     return [base for base in kind.__mro__ if base.__module__.split(".")[0] in own]
 
 

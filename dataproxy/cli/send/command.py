@@ -18,7 +18,9 @@ __all__ = ["send"]
 
 _STREAM = typer.Option("--stream", "-s", metavar="ID", help="Stream id.")
 _GROUP = typer.Option("--group", "-g", metavar="ID", help="Group id (else the option group_id).")
-_TARGET = typer.Option("--target", "-t", metavar="ADDRESS", help="tcp://host:port,... or http://manager:8083.")
+_TARGET = typer.Option(
+    "--target", "-t", metavar="ADDRESS", help="tcp://host:port,..., http://manager:8083, or tubemq://master."
+)
 _FILE = typer.Option("--file", "-f", metavar="FILE", help="Read this file, - for stdin; may be repeated.")
 _DELIMITER = typer.Option(metavar="TEXT", help=r"What ends a message; \n, \t, \xNN are understood.")
 _NULL = typer.Option("--null", "-0", help="Messages end with a NUL byte.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from dataproxy.cli.ending import Terminated
 from dataproxy.cli.outcome import Deaf, ExitCode, complain, silence
 from dataproxy.cli.send.lines import read_lines
+from dataproxy.config.rules import is_tubemq
 from dataproxy.errors import ConfigError, DataProxyError, FlushTimeout, InvalidMessageError
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def run(job: Job, accounting: Accounting, progress: bool | None) -> None:
     from dataproxy import Producer
 
     _check_files(job.files)
-    if not job.config.group_id:
+    if not job.config.group_id and not is_tubemq(job.config.target):
         raise ConfigError("no group was given", hint="give --group ID, or group_id in the configuration")
     producer = Producer(config=job.config)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,8 @@ class Start(StrEnum):
     END = "end"
 
 
+_SESSION = "dataproxy-consume"  # of groups that begin at --from-offset
+
 _TOPICS = typer.Argument(metavar="TOPIC[,TOPIC...]", help="Topics to read.")
 _GROUP = typer.Option("--group", "-g", metavar="NAME", help="Consumer group (else the option group).")
 _TARGET = typer.Option(
@@ -41,6 +43,12 @@ _FROM = typer.Option(
     help="Where a partition begins: at the group's stored offset, without one at the first message (earliest) or"
     " behind the last (latest); or behind the last whatever is stored (end). [default: earliest]",
     show_default=False,
+)
+_FROM_OFFSET = typer.Option(
+    "--from-offset",
+    metavar="PARTITION=OFFSET",
+    help="Where a partition begins, e.g. 1:orders:0=280; may be repeated. The group is bound to offsets then, and takes"
+    " no members that are not.",
 )
 _FORMAT = typer.Option("--format", help="Bodies as lines, one JSON object a line, or only the number of messages.")
 _NULL = typer.Option("--null", "-0", help="End bodies with a NUL byte instead of a line feed.")
@@ -72,6 +80,7 @@ def consume(
     target: Annotated[str | None, _TARGET] = None,
     filter: Annotated[list[str] | None, _FILTER] = None,  # noqa: A002 - the option's name
     start: Annotated[Start | None, _FROM] = None,
+    from_offset: Annotated[list[str] | None, _FROM_OFFSET] = None,
     form: Annotated[Format, _FORMAT] = Format.TEXT,
     null: Annotated[bool, _NULL] = False,
     most: Annotated[int | None, _MAX] = None,
@@ -89,13 +98,18 @@ def consume(
     member.
     """
     with outcome():
-        given = {"target": target, "group": group, "topics": topics, "start": None if start is None else start.value}
+        given: dict[str, Any] = {
+            "target": target, "group": group, "topics": topics, "start": None if start is None else start.value,
+            "offsets": from_offset or None,
+        }  # fmt: skip
         options = named_options(option or [])
         for name, value in given.items():
             if value is not None and name in options:
                 raise ConfigError(f"{name} is given twice", hint="keep one")
             if value is not None:
                 options[name] = value
+        if from_offset:
+            options.setdefault("session", _SESSION)
         settled = _filtered(load_consumer_config(file=config, **options), filter or [])
         patience = None if timeout is None else _seconds(timeout)
         if null and form is not Format.TEXT:

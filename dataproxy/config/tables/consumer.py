@@ -58,6 +58,56 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         importance="high",
     ),
     Option(
+        "offsets",
+        "offsets",
+        (),
+        "Where a group begins that is bound to offsets: a mapping from partitions, `broker:topic:partition`, to"
+        " offsets. As text: `1:orders:0=280,1:orders:1=0`. Each partition goes to the member that names it, when"
+        " `members` of them are there. Needs `session`.",
+    ),
+    Option(
+        "session",
+        "text",
+        "",
+        "Binds the group to offsets, under this key: all members have to have the same key, `members` and"
+        " `larger_offset`. The offsets count when the group gets its first partitions. Without it each partition begins"
+        " where `start` says.",
+    ),
+    Option(
+        "larger_offset",
+        "bool",
+        False,
+        "If several members of a bound group name an offset of the same partition, the one with the largest gets it;"
+        " otherwise the one with the smallest.",
+        importance="low",
+    ),
+    Option(
+        "balance",
+        "choice",
+        "master",
+        "Who divides the partitions: the master, between all members of the group, or the application of each member,"
+        " by `assign()`. With `client` each member has to know how many there are (`members`) and which one it is"
+        " (`node`).",
+        choices=("master", "client"),
+    ),
+    Option(
+        "members",
+        "int",
+        1,
+        "How many members the group has, where it is bound to offsets (`session`) or divides partitions itself"
+        " (`balance`). A bound group gets no partitions before so many are there.",
+        low=1,
+        high=100_000,
+    ),
+    Option(
+        "node",
+        "int",
+        0,
+        "Which of the `members` this one is, from 0 on, with `balance` `client`. Each number can be there once.",
+        low=0,
+        high=99_999,
+    ),
+    Option(
         "prefetch_bytes",
         "size",
         64 * _MIB,

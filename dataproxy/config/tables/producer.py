@@ -32,7 +32,9 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         " `host:port`, with TLS as `tls://host1:port,host2:port`; a Manager as `http://host:8083` or `https://host`,"
         " several as `http://host1:8083,host2:8083`, with `/getIpListByClusterName/NAME` at the end for the proxies of"
         " one cluster whatever the group; a file that lists proxies, and is read again when it changes, as"
-        " `file:///path`; all addresses of a name as `dns://name:port`. docs/cluster.md explains each. Required.",
+        " `file:///path`; all addresses of a name as `dns://name:port`. docs/cluster.md explains each. Topics of"
+        " TubeMQ: its masters as `tubemq://host1:port,host2:port` (port 8715 when left out), with TLS as"
+        " `tubemqs://host1:port` (8716); see docs/tubemq.md. Required.",
         importance="high",
         url=True,
     ),
@@ -141,7 +143,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "int",
         16,
         "Keys of a stream are spread over this many buckets. A bucket has at most one unanswered frame at a time: with"
-        " more buckets more frames can be in flight, and frames are smaller.",
+        " more buckets more frames can be in flight, and frames are smaller. With `tubemq://` the default is 128: each"
+        " bucket belongs to one partition, and has one unanswered message at a time.",
         low=1,
         high=4096,
         importance="low",
@@ -418,22 +421,46 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         512 * _KIB,
         "Largest frame that the proxies take (their `max-msg-length`). If a Manager names a smaller"
         " `maxPacketLength`, that is the limit (at least 2 KiB), also while the producer runs: larger messages are"
-        " then refused.",
+        " then refused. With `tubemq://` the master names the limit (1 MiB unless configured there), and the default"
+        " is the largest value.",
         low=LEAST_FRAME_BYTES,
         high=LARGEST_FRAME_BYTES,
     ),
     Option("nagle", "bool", False, "Let the kernel collect small writes (no TCP_NODELAY).", importance="low"),
+    Option(
+        "user",
+        "text",
+        "",
+        "Name of the user, for masters and brokers of TubeMQ that ask for credentials.",
+        importance="low",
+    ),
+    Option(
+        "password",
+        "secret",
+        Secret(),
+        "Password of `user`; it is not sent, only a signature made with it. As every secret: the value itself,"
+        " `env:NAME`, `file:PATH`, or (as an argument) a function that returns it.",
+        importance="low",
+        secret=True,
+    ),
     Option(
         "discovery_interval",
         "duration",
         120.0,
         "Time between two requests for the Manager's list of proxies, or between two look-ups of names. Each producer"
         " varies it at random by a tenth, and asks at once when no proxy is left. No good connection is closed because"
-        " of it.",
+        " of it. With `tubemq://` it is the time between two heartbeats to the master, 10s by default.",
         low=1.0,
         high=_DAY,
     ),
-    Option("manager_timeout", "duration", 5.0, "Longest wait for one answer of the Manager.", low=0.01, high=600.0),
+    Option(
+        "manager_timeout",
+        "duration",
+        5.0,
+        "Longest wait for one answer of the Manager, or of a master of TubeMQ.",
+        low=0.01,
+        high=600.0,
+    ),
     Option("manager_secret_id", "text", "", "Secret id for the Manager (HTTP Basic).", secret=True),
     Option(
         "manager_secret_key",

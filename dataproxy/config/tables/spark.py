@@ -1,4 +1,4 @@
-"""Options that only the Spark sink and the Spark reader have.  Needs no pyspark: ``dataproxy explain`` reads it too."""
+"""Options that only Spark's sink, reader and source have.  Needs no pyspark: ``dataproxy explain`` reads it too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from dataproxy.config.option import Option
 
-__all__ = ["FORMATS", "FORMAT_OPTIONS", "READ_OPTIONS", "SINK_OPTIONS"]
+__all__ = ["FORMATS", "FORMAT_OPTIONS", "OF_CONSUMERS", "READ_OPTIONS", "SINK_OPTIONS", "SOURCE_OPTIONS"]
 
 FORMATS: Final = ("raw", "csv", "kv", "json")
 """The ways in which the sink makes bodies."""
@@ -208,3 +208,117 @@ READ_OPTIONS: Final[tuple[Option, ...]] = (
     ),
 )
 """Options that only a read has, in Spark's spelling."""
+
+OF_CONSUMERS: Final = (
+    "target",
+    "group",
+    "topics",
+    "call_timeout",
+    "connect_timeout",
+    "heartbeat_interval",
+    "user",
+    "password",
+    "tls",
+    "tls_ca",
+    "tls_verify",
+    "tls_server_name",
+    "tls_certificate",
+    "tls_key",
+    "tls_key_password",
+    "tls_min_version",
+)
+"""Options of a consumer that the source has, too."""
+
+SOURCE_OPTIONS: Final[tuple[Option, ...]] = (
+    Option(
+        "filters",
+        "names",
+        (),
+        "Filter items of the topics that have none of their own in `topics`, with commas between them: only messages"
+        " with one of these values of `$msgType$` (InLong streamId) are read.",
+    ),
+    Option(
+        "records",
+        "choice",
+        "raw",
+        "What a row is: `raw`, a message as it is in the topic, or `inlong`, a record out of a container that a"
+        " DataProxy has written.",
+        choices=("raw", "inlong"),
+        importance="high",
+    ),
+    Option(
+        "startingOffsets",
+        "text",
+        "",
+        "Where reading begins: `earliest` (default of a batch), `latest` (default of a stream), `stored` (the offset"
+        " that is stored for the group at the brokers, without one the oldest message), or JSON by partition as"
+        ' `{"1:orders:0": 280, "1:orders:1": "earliest"}`, where partitions that are not named begin at the default.'
+        " A stream that has a checkpoint goes on there.",
+        importance="high",
+    ),
+    Option(
+        "endingOffsets",
+        "text",
+        "",
+        "Where a batch ends: `latest` (default), `stored`, or JSON by partition; partitions that are not named end at"
+        " the newest message of the moment when the read is planned.",
+        importance="high",
+    ),
+    Option(
+        "maxOffsetsPerTrigger",
+        "int",
+        0,
+        "Most offsets of a micro-batch, divided between partitions by what each has to read; 0 means no limit."
+        " Partitions that share a store count the messages of the others, too. Needs Spark 4.2.",
+        low=0,
+        high=1 << 62,
+    ),
+    Option(
+        "minPartitions",
+        "int",
+        0,
+        "Divide ranges until there are so many partitions of the DataFrame, where a topic's partition has its store"
+        " for itself. 0: one for each partition of the topics.",
+        low=0,
+        high=1 << 20,
+    ),
+    Option(
+        "failOnDataLoss",
+        "bool",
+        True,
+        "Fail if messages of a range are not there any more. `false` logs a warning and reads the rest.",
+    ),
+    Option(
+        "malformed",
+        "choice",
+        "fail",
+        "What happens with `records=inlong` to a message that is no container, or a damaged one: `fail` ends the task,"
+        " `skip` counts it in the executor's log.",
+        choices=("fail", "skip"),
+    ),
+    Option(
+        "timeZone",
+        "text",
+        "UTC",
+        "Time zone of the attribute `$msgTime$`, which producers write in their local time.",
+    ),
+    Option(
+        "groupWait",
+        "duration",
+        45.0,
+        "How long the start of a stream waits for a group that another reader has. What was killed on another machine"
+        " keeps the group until the brokers miss its heartbeats (30 s unless configured there).",
+        low=0.0,
+        high=3600.0,
+    ),
+    Option(
+        "listingInterval",
+        "duration",
+        30.0,
+        "Time between two questions to a master for the partitions of the topics: so soon does a stream read from new"
+        " ones.",
+        low=0.0,
+        high=86400.0,
+    ),
+)
+"""Options that only the source of TubeMQ's topics has, in Spark's spelling."""

@@ -106,7 +106,7 @@ TUBEMQ_REFUSALS: Final[tuple[Refusal, ...]] = (
     *refuse(_CPP, _WAITS, "maxPartCheckPeriodMs", "partCheckSliceMs"),
     *refuse(_JAVA, _READERS, "pushFetchThreadCnt", "pushListenerWaitPeriodMs", "pushListenerWaitTimeoutRollBack"),
     *refuse(_JAVA, _READERS, "pushListenerThrowedRollBack"),
-    *refuse(_JAVA, "masters choose the partitions of a member", "partMetaInfoCheckPeriodMs"),
+    *refuse(_JAVA, "a master is asked every ten seconds", "partMetaInfoCheckPeriodMs"),
     *refuse(_JAVA, _BYTES, "rpcNettyWorkMemorySize", "nettyWriteBufferHighWaterMark", "nettyWriteBufferLowWaterMark"),
     *refuse(_JAVA, "there is no pool of workers for calls", "rpcConnProcessorCnt", "rpcRspCallBackThreadCnt"),
     *refuse(_JAVA, _CARE, "linkStatsDurationMs", "linkStatsForbiddenDurationMs", "linkStatsMaxAllowedFailTimes"),

@@ -5,16 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dataproxy.masters.target import Address
 from dataproxy.wire.tubemq.texts import BROKER_PORT, Partition
 
-__all__ = ["Address", "Ask", "Drop", "Fault", "Hold", "MemberOptions", "Order", "Refusal", "Release"]
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "Address",
+    "Ask",
+    "Drop",
+    "Fault",
+    "Hold",
+    "Known",
+    "MemberOptions",
+    "Order",
+    "Refusal",
+    "Release",
+    "Reply",
+    "Untaken",
+]
 
-
-class Address(NamedTuple):
-    """Where a master or a broker listens."""
-
-    host: str
-    port: int
+#: Places to read from, beside offsets.
+EARLIEST, LATEST = -1, -2
 
 
 class Ask(NamedTuple):
@@ -45,15 +57,43 @@ class Hold(NamedTuple):
 class Release(NamedTuple):
     """Give out nothing more of a partition; tell the member by ``released`` when its last pack has its end.
 
-    At ``until`` a pack that is out is taken away.
+    At ``until`` a pack that is out is taken away.  ``moves``: it stays this member's, and ``Hold`` comes again, with
+    the place where it is read then; a second ``Release`` in between says that it does not.
     """
 
     partition: Partition
     until: float
+    moves: bool = False
 
 
 class Drop(NamedTuple):
     """A partition is another's by now, or nobody's: read nothing more, confirm nothing."""
+
+    partition: Partition
+    code: int
+
+
+class Reply(NamedTuple):
+    """The end of what the application asked for under a number.
+
+    ``problem``: "" without one, else a word.  ``offset``: where reading goes on; ``end``: that of the store.
+    """
+
+    number: int
+    problem: str = ""
+    offset: int = -1
+    end: int = -1
+    keys: tuple[str, ...] = ()  #: of partitions that the problem is about
+
+
+class Known(NamedTuple):
+    """What can be read of the topics, for a member that chooses by itself."""
+
+    partitions: tuple[Partition, ...]
+
+
+class Untaken(NamedTuple):
+    """A broker does not give a partition that this member has chosen; it is asked again."""
 
     partition: Partition
     code: int
@@ -66,7 +106,7 @@ class Refusal(NamedTuple):
     text: str
 
 
-Order = Hold | Release | Drop | Refusal
+Order = Hold | Release | Drop | Refusal | Reply | Known | Untaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,5 +134,7 @@ class MemberOptions:
     offsets: dict[str, int] = field(default_factory=dict)  #: of partitions (keys) in a bound group: where each begins
     bound: bool = False
     session: str = ""
-    members: int = 0
+    members: int = 0  #: of a bound group, or of one whose members choose by themselves
     larger_wins: bool = False
+    node: int = 0  #: of a member that chooses by itself: which one of ``members`` it is
+    topics_s: float = 10.0  #: between two questions of such a member what there is of its topics

@@ -8,7 +8,7 @@ from enum import Enum
 from dataproxy.consumer.group.asking import Address
 from dataproxy.wire.tubemq.texts import Partition
 
-__all__ = ["Holding", "Holdings", "State"]
+__all__ = ["Holding", "Holdings", "Seek", "State"]
 
 
 class State(Enum):
@@ -23,13 +23,22 @@ class State(Enum):
 
 
 _ALLOWED = {
-    State.WANTED: {State.REGISTERING},
+    State.WANTED: {State.REGISTERING, State.LEAVING},
     State.REGISTERING: {State.HELD, State.WANTED, State.LEAVING},
     State.HELD: {State.RELEASING},
-    State.RELEASING: {State.LEAVING},
+    State.RELEASING: {State.LEAVING, State.WANTED},
     State.LEAVING: {State.UNREGISTERING},
     State.UNREGISTERING: set(),
 }
+
+
+@dataclass
+class Seek:
+    """A wish to read a partition from another place."""
+
+    number: int  #: of the application's question; 0: nobody waits for its end
+    offset: int  #: or EARLIEST, or LATEST
+    checked: bool = False  #: it is not behind the end, or need not be compared with it
 
 
 @dataclass
@@ -45,6 +54,9 @@ class Holding:
     bound_start: bool = False  #: it begins where a bound group says
     consumed: bool = False  #: its last pack was, and the broker does not know it yet
     since: float = 0.0
+    kept: bool = False  #: it is this member's, and only read from another place: it is registered once more
+    seek: Seek | None = None
+    asked: Seek | None = None  #: the wish that the registration under way has
 
     @property
     def address(self) -> Address:
@@ -91,4 +103,4 @@ class Holdings:
     def reported(self) -> list[Partition]:
         """Return what a master is told that this member holds: whatever its broker may have it registered for."""
         told = (State.HELD, State.RELEASING, State.LEAVING, State.UNREGISTERING)
-        return [one.partition for one in self._all.values() if one.state in told]
+        return [one.partition for one in self._all.values() if one.state in told or one.kept]

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy._version import __version__
-from dataproxy.consumer.listing.connection import MasterConnection, ServerFault, fault_text
-from dataproxy.consumer.target import parse_target
 from dataproxy.errors import ConfigError, DataProxyError, RemoteProtocolError, TransportError
+from dataproxy.masters.connection import MasterConnection, ServerFault, fault_text
+from dataproxy.masters.target import parse_target
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.credentials import Signature
 from dataproxy.wire.tubemq.texts import BROKER_PORT, BROKER_TLS_PORT, Broker, Topic

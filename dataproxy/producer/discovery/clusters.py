@@ -22,21 +22,28 @@ class Answer(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """Hold the proxies of a cluster under the number that the engine knows it by."""
+    """Hold the proxies of a cluster under the number that the engine knows it by.
+
+    ``layouts``: where proxies have partitions, the stores and the partitions in each, by a proxy's label.
+    """
 
     number: int
     proxies: tuple[ResolvedEndpoint, ...]
+    layouts: Mapping[str, tuple[int, int]] | None = None
 
 
 class Picture(NamedTuple):
     """Hold all clusters of a producer.
 
     ``groups`` has the number of the cluster of each group, in the order of the groups' numbers, -1 where nothing is
-    known yet.  None: there is one cluster, for every group.
+    known yet.  None: there is one cluster, for every group.  ``fixed``: in the same order the partition that takes the
+    messages of a group, -1 for any.  ``admission``: the token and the proof that requests show.
     """
 
     clusters: tuple[Cluster, ...] = ()
     groups: tuple[int, ...] | None = None
+    fixed: tuple[int, ...] | None = None
+    admission: tuple[int, bytes] | None = None
 
     def same(self, other: Picture) -> bool:
         """Tell whether both have the same clusters with the same ids, addresses and ports, in any order."""

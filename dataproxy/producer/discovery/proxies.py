@@ -165,6 +165,11 @@ class ProxySource:
                 self._groups.setdefault(group, len(self._groups))
 
     @property
+    def sender(self) -> str:
+        """Return nothing: DataProxies want no name of who sends."""
+        return ""
+
+    @property
     def by_group(self) -> bool:
         """Tell whether each group goes to the cluster that the Manager names for it."""
         return self._questions.by_group
@@ -278,6 +283,9 @@ class ProxySource:
         """Stop refreshing; does not wait for a request in progress."""
         self._pause.stop()
         self._questions.stop()
+
+    def leave(self) -> None:
+        """Take no leave of anybody: a Manager does not know its producers."""
 
     def _missing(self) -> list[str]:
         """Return the groups of which nothing is known."""

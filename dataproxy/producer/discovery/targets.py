@@ -100,6 +100,11 @@ def parse_target(text: str) -> Target:
         )
     if not separator:
         raise ConfigError(f"target {text!r} has no scheme", hint=_FORMS)
+    if scheme in ("tubemq", "tubemqs"):
+        raise ConfigError(
+            f"target {text!r} names masters of TubeMQ, and proxies or a Manager are needed here",
+            hint="`dataproxy topics` shows what masters say of topics",
+        )
     if scheme not in _SCHEMES:
         near = nearest_name(scheme, _SCHEMES)
         meant = f"did you mean {near}://? " if near else ""

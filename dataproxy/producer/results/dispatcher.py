@@ -15,6 +15,7 @@ from dataproxy._core.producer.results.outcomes import results
 from dataproxy.lasterror import why
 from dataproxy.logs import Log, logger
 from dataproxy.numbers import (
+    BROKER_CODES,
     CE_CONNECT_FAILED,
     CE_CONNECTED,
     CE_DEAF,
@@ -284,6 +285,8 @@ class Dispatcher:
         self._untold.write(self._last_untold)
         for kind, address, detail, said in events:
             self._events.write(kind, address, detail, said)
+            if kind in (CE_REFUSED, CE_DRAINED) and detail > BROKER_CODES:
+                core._source.lost()
             if kind in _OF_CONNECTIONS:
                 self._readiness.hear(kind)
                 if kind != CE_CONNECTED:

@@ -25,7 +25,7 @@ from dataproxy.producer.ingest.reserved import RESERVED_ATTRS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["READ_SCHEMA", "Shape"]
+__all__ = ["READ_SCHEMA", "Shape", "own_attrs"]
 
 _TEXTS: Final = MapType(StringType(), StringType())
 READ_SCHEMA: Final = StructType(
@@ -93,7 +93,7 @@ def _time(name: str) -> Callable[[pa.RecordBatch], pa.Array]:
     return lambda records: records.column(name).cast(pa.timestamp("ms", tz="UTC")).cast(_MICROS)
 
 
-def _own_attrs(records: pa.RecordBatch) -> pa.Array:
+def own_attrs(records: pa.RecordBatch) -> pa.Array:
     """Return the application's attributes, in the form of the sink; attributes of the protocol are left out."""
     attrs = records.column("attrs")
     ends = attrs.offsets.to_numpy()
@@ -123,6 +123,6 @@ _MAKERS: Final[dict[str, Callable[[pa.RecordBatch], pa.Array]]] = {
     "value": _same("body"),
     "dt": _time("dt"),
     "receive_time": _time("receive_ms"),
-    "attrs": _own_attrs,
+    "attrs": own_attrs,
     "msg_id": _message_id,
 }

@@ -16,9 +16,7 @@ KIT = HERE.parent / "peers" / "interop.sh"
 JARS = Path(os.environ.get("INTEROP_HOME", HERE.parents[2] / ".interop"))
 PORTS = ("TUBE_MASTER_PORT", "TUBE_MASTER_WEB", "TUBE_MASTER_BDB", "TUBE_MASTER_PROM", "TUBE_BROKER_PORT",
          "TUBE_BROKER_WEB", "TUBE_BROKER_PROM")  # fmt: skip
-TOPICS = "one:1 three:3 group:6 closed:1"
-# Minutes long: `make test-tubemq`.
-collect_ignore = [] if os.environ.get("DATAPROXY_LONG_INTEROP") else ["long"]
+TOPICS = "one:1 three:3 group:6"
 
 
 def free_ports(n: int) -> list[int]:

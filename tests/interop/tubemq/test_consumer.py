@@ -178,3 +178,111 @@ def test_a_group_that_wants_other_topics_is_refused(tubemq: Servers) -> None:
             assert caught.value.details["code"] == 425
             with pytest.raises(dataproxy.GroupRefusedError):
                 second.poll()
+
+
+def test_a_partition_is_read_from_other_places(tubemq: Servers, sender: Sender) -> None:
+    group = f"seek_{time.time_ns()}"
+    with Connection(tubemq.master) as master, Connection(tubemq.broker) as broker:
+        one = Sender(master, broker, "one")
+        offsets = [one.send(0, b"seek %d" % i)["appendOffset"] for i in range(50)]
+        one.close()
+    with Consumer(target(tubemq), group=group, topics=["one"], start="latest", heartbeat_interval=1) as consumer:
+        deadline = time.monotonic() + SECONDS
+        while not consumer.assignment():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        (key,) = consumer.assignment()
+
+        def first() -> bytes:
+            pack = consumer.poll(20)
+            assert pack is not None
+            body = pack[0].body
+            consumer.confirm(pack)
+            return body
+
+        assert consumer.seek(key, offsets[20]) == offsets[20]
+        assert first() == b"seek 20"
+        assert consumer.seek(key, offsets[3]) == offsets[3]
+        out = consumer.poll(20)
+        assert out is not None
+        assert out[0].body == b"seek 3"
+        assert consumer.seek(key, offsets[45]) == offsets[45]  # while a pack is out
+        assert out.outcome == "expired"
+        assert first() == b"seek 45"
+        assert consumer.seek(key, "earliest") == 0
+        end = consumer.seek(key, "latest")
+        assert end == offsets[-1] + 28
+        assert consumer.poll(0.5) is None
+        with pytest.raises(dataproxy.SeekError) as caught:
+            consumer.seek(key, end + 28)
+        assert (caught.value.code, caught.value.details["end"]) == ("SEEK_BEYOND", end)
+        consumer.seek(key, offsets[10])
+    with Consumer(target(tubemq), group=group, topics=["one"], heartbeat_interval=1) as consumer:
+        pack = consumer.poll(SECONDS)  # the group's offset has moved
+        assert pack is not None
+        assert pack[0].body == b"seek 10"
+
+
+def test_a_group_that_is_bound_to_offsets(tubemq: Servers) -> None:
+    group, session = f"bound_{time.time_ns()}", f"s{time.time_ns()}"
+    with Connection(tubemq.master) as master, Connection(tubemq.broker) as broker:
+        one = Sender(master, broker, "one")
+        offsets = [one.send(0, b"bound %d" % i)["appendOffset"] for i in range(20)]
+        one.close()
+    given = {"offsets": {"1:one:0": offsets[7]}, "session": session, "heartbeat_interval": 1}
+    with Consumer(target(tubemq), group=group, topics=["one"], **given) as consumer:
+        pack = consumer.poll(SECONDS)
+        assert pack is not None
+        assert pack[0].body == b"bound 7"
+        with Consumer(target(tubemq), group=group, topics=["one"]) as other:
+            with pytest.raises(dataproxy.GroupRefusedError) as caught:
+                other.wait_ready()
+            assert caught.value.details["code"] == 424
+
+
+def test_members_that_choose_their_partitions(tubemq: Servers, sender: Sender) -> None:
+    group = f"choose_{time.time_ns()}"
+    given: dict[str, Any] = {"balance": "client", "members": 2, "start": "latest", "heartbeat_interval": 1}
+    with Consumer(target(tubemq), group=group, topics=[TOPIC], node=0, **given) as first:
+        keys = first.available()
+        assert keys == [f"1:{TOPIC}:{i}" for i in range(PARTITIONS)]
+        with pytest.raises(dataproxy.ConfigError):
+            first.assign([f"1:{TOPIC}:{PARTITIONS}"])
+        first.assign(keys[:4])
+        deadline = time.monotonic() + SECONDS
+        while first.assignment() != keys[:4]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        with Consumer(target(tubemq), group=group, topics=[TOPIC], node=0, **given) as wrong:
+            with pytest.raises(dataproxy.GroupRefusedError) as caught:
+                wrong.wait_ready()
+            assert caught.value.details["code"] == 430
+        with Consumer(target(tubemq), group=group, topics=[TOPIC], node=1, **given) as second:
+            second.assign(keys[3:])  # the fourth is the first member's
+            while (first.assignment(), second.assignment()) != (keys[:4], keys[4:]):
+                assert time.monotonic() < deadline, (first.assignment(), second.assignment(), first.stats().trouble)
+                time.sleep(0.05)
+            sent = [b"choose %d" % i for i in range(60)]
+            offsets = [sender.send(i % PARTITIONS, body)["appendOffset"] for i, body in enumerate(sent)]
+            found: dict[Consumer, list[bytes]] = {first: [], second: []}
+            while sum(map(len, found.values())) < len(sent):
+                assert time.monotonic() < deadline
+                for one, bodies in found.items():
+                    pack = one.poll(0.2)
+                    if pack is not None:
+                        bodies += pack.bodies()
+                        one.confirm(pack)
+            assert sorted(found[first]) == sorted(body for i, body in enumerate(sent) if i % PARTITIONS < 4)
+            assert sorted(found[second]) == sorted(body for i, body in enumerate(sent) if i % PARTITIONS >= 4)
+            first.assign(keys[:3])
+            while second.assignment() != keys[3:]:  # it comes when it is free
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            second.assign({keys[3]: offsets[33]})
+            pack = second.poll(20)
+            while pack is not None and pack.partition != keys[3]:
+                pack = second.poll(20)
+            assert pack is not None
+            assert pack[0].body == b"choose 33"
+            assert (first.stats().trouble, second.stats().state) == ("", "member")
+        assert first.assignment() == keys[:3]

@@ -285,3 +285,16 @@ def test_a_wait_for_the_first_partition_gives_the_pack_that_came(server: TubeSer
         consumer.confirm(pack)
     with pytest.raises(DataProxyError):
         consumer.poll(0)
+
+
+def test_where_a_partition_begins(server: TubeServer) -> None:
+    put(server, b"0", b"1", b"2", b"3")
+    result = consume(server, "--from-offset", f"1:one:0={2 * INDEX}", "--max", "2")
+    assert (result.exit_code, result.stdout_bytes) == (0, b"2\n3\n")
+    put(server, b"a", b"b", topic="two")
+    result = consume(
+        server, "--from-offset", f"1:two:0={INDEX}", "--from-offset", "1:two:1=0", "--max", "1", topics="two", group="h"
+    )
+    assert (result.exit_code, result.stdout_bytes) == (0, b"b\n")
+    result = consume(server, "--from-offset", "1:one:0=5")
+    assert (result.exit_code, "is no offset" in result.stderr) == (2, True)

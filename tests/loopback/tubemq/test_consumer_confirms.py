@@ -213,12 +213,12 @@ def test_a_pack_is_a_sequence(opened: Opener) -> None:
         with pytest.raises(TypeError):
             pack[index]
     assert (pack[True - 1].body, pack[:: 1 << 100][0].body, pack[5:], pack[0] in list(pack)) == (b"0", b"0", [], False)
-    for name in ("topic", "partition", "outcome", "offset"):
+    for name in ("topic", "partition", "outcome", "offset", "done"):
         with pytest.raises(AttributeError):
             setattr(pack, name, "x")
     assert {name for name in dir(pack) if not name.startswith("_")} == {
-        "bodies", "code", "confirm", "max_offset", "nbytes", "offset", "outcome", "partition", "rollback", "to_arrow",
-        "topic",
+        "bodies", "code", "confirm", "done", "max_offset", "nbytes", "offset", "outcome", "partition", "rollback",
+        "to_arrow", "topic",
     }  # fmt: skip
     assert {name for name in dir(pack[0]) if not name.startswith("_")} == {
         "attributes", "body", "id", "index", "partition", "topic",

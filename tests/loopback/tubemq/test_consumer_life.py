@@ -274,8 +274,8 @@ def test_a_complete_configuration(tube: TubeServer, opened: Opener) -> None:
 def test_public_names(opened: Opener) -> None:
     consumer = opened()
     assert {name for name in dir(consumer) if not name.startswith("_")} == {
-        "assignment", "client", "close", "config", "confirm", "lag", "pause", "poll", "position", "records", "resume",
-        "rollback", "stats", "wait_ready",
+        "assign", "assignment", "available", "client", "close", "config", "confirm", "inlong_records", "lag", "pause",
+        "poll", "position", "records", "resume", "rollback", "seek", "stats", "wait_ready",
     }  # fmt: skip
 
 

@@ -161,7 +161,7 @@ def test_calls_that_cannot_be_read(server: TubeServer, broker: Connection) -> No
     assert talk(server.broker_port, plain.cut(7, old))["stackTrace"] == b"Unsupported method 99in service type 2!"
     later = plain.called(2, 4, 17, 1000, b"")
     assert b"UnknownProtocolException" in talk(server.broker_port, plain.cut(7, later))["exceptionName"]
-    left_out = plain.called(1, 3, 20, 1000, b"")
+    left_out = plain.called(1, 3, 7, 1000, b"")
     assert b"Unsupported" in talk(server.master_port, plain.cut(7, left_out))["exceptionName"]
     with pytest.raises(ConnectionError):
         talk(server.broker_port, struct.pack(">III", 1, 2, 3))

@@ -44,6 +44,10 @@ class Broker:
             "CommitOffsetRequestC2B": self._commit,
         }
 
+    def open_topic(self, topic: str, partitions: int) -> None:
+        """Add a topic, or give one another number of partitions."""
+        self.stores.setdefault(topic, Store(partitions)).partitions = partitions
+
     def restart(self) -> None:
         """Forget registrations and packs that nobody confirmed, as after a crash; messages and offsets stay."""
         self.locks.clear()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dataproxy.wire.tubemq.texts import Broker, Condition, Partition, Topic, TopicPart
-from tests.simgroup.servers import CYCLES_OF_AN_EVENT, Bound, MasterModel
+from tests.simgroup.servers import CYCLES_OF_AN_EVENT, Bound, ChoiceModel, MasterModel
 from tests.support.tubeserver.answers import ServerError, failure, success
 from tests.support.tubeserver.settings import Settings
 
@@ -46,14 +46,23 @@ class _Group:
     bound: tuple[str, bool, int] | None  # session key, larger wins, members
 
 
+@dataclass
+class _Choosing:
+    """A group whose members choose their partitions, and what the first one has fixed."""
+
+    model: ChoiceModel
+    topics: frozenset[str]
+
+
 class Master:
     """The only master.  One thread."""
 
-    def __init__(self, settings: Settings, broker: Broker) -> None:
-        self._settings, self._broker = settings, broker
+    def __init__(self, settings: Settings, brokers: list[Broker]) -> None:
+        self._settings, self._brokers, self._broker = settings, brokers, brokers[0]
         self._random = random.Random(settings.seed)
         self._version = time.time_ns() // 1_000_000  # of the list of brokers
         self._groups: dict[str, _Group] = {}
+        self._choosing: dict[str, _Choosing] = {}
         self._producers: dict[str, float] = {}
         self.cluster_rules, self.group_rules = Rules(settings.cluster_rules, 1), Rules(settings.group_rules, 1)
         self._work: dict[str, Callable[[Any, float], Any]] = {
@@ -63,12 +72,21 @@ class Master:
             "RegisterRequestC2M": self._register,
             "HeartRequestC2M": self._heartbeat,
             "CloseRequestC2M": self._close,
+            "RegisterRequestC2MV2": self._register_chooser,
+            "HeartRequestC2MV2": self._work_of_chooser,
+            "GetPartMetaRequestC2M": self._work_of_chooser,
         }
 
     def restart(self) -> None:
         """Forget producers and groups."""
         self._groups.clear()
+        self._choosing.clear()
         self._producers.clear()
+
+    @property
+    def producers(self) -> list[str]:
+        """Return the clients that have registered as producers, and have not left."""
+        return list(self._producers)
 
     def work(self, name: str, request: Any, now: float) -> Any:
         """Answer a call, by the name of its message."""
@@ -78,7 +96,13 @@ class Master:
     def members(self, group: str, now: float) -> list[str]:
         """Return the clients of a group, in the order of their registration."""
         self._forget(now)
+        if group in self._choosing:
+            return self._choosing[group].model.members
         return self._groups[group].model.members if group in self._groups else []
+
+    def held(self, group: str, client: str) -> tuple[str, ...]:
+        """Return the partitions that a client which chooses has reported."""
+        return self._choosing[group].model.held(client)
 
     def _refusal(self, name: str, request: Any) -> Any:
         if self._settings.require_auth:
@@ -99,7 +123,7 @@ class Master:
     def _register_producer(self, request: Any, now: float) -> Any:
         self._producers[request.clientId] = now + self._settings.producer_limit_s
         answer = success(
-            "RegisterRequestP2M", brokerCheckSum=self._version, brokerInfos=[str(self._broker)],
+            "RegisterRequestP2M", brokerCheckSum=self._version, brokerInfos=list(map(str, self._brokers)),
             authorizedInfo={"visitAuthorizedToken": _TOKEN},
         )  # fmt: skip
         self._tell_largest(answer, request)
@@ -112,13 +136,13 @@ class Master:
         self._producers[request.clientId] = now + self._settings.producer_limit_s
         topics = self._settings.topics
         infos = [
-            str(Topic(name, (TopicPart(self._broker.id, topics[name], 1),), None))
+            str(Topic(name, tuple(TopicPart(one.id, topics[name], 1) for one in self._brokers), None))
             for name in dict.fromkeys(request.topicList)
-            if name in topics
+            if name in topics and name not in self._settings.closed
         ]
         answer = success(
             "HeartRequestP2M", brokerCheckSum=self._version, topicInfos=infos,
-            brokerInfos=[] if request.brokerCheckSum == self._version else [str(self._broker)],
+            brokerInfos=[] if request.brokerCheckSum == self._version else list(map(str, self._brokers)),
             authorizedInfo={"visitAuthorizedToken": _TOKEN},
         )  # fmt: skip
         self._tell_largest(answer, request)
@@ -145,6 +169,10 @@ class Master:
             group.model.tick(now)
             if not group.model.members:
                 del self._groups[name]
+        for name, choosing in list(self._choosing.items()):
+            choosing.model.tick(now)
+            if not choosing.model.members:
+                del self._choosing[name]
 
     def _register(self, request: Any, now: float) -> Any:
         self._forget(now)
@@ -155,6 +183,8 @@ class Master:
         refusal = self._mismatch(request, group, wanted)
         if refusal is not None:
             return refusal
+        if request.groupName in self._choosing:
+            return failure("RegisterRequestC2M", 424, "[Inconsistency subscribe] the group's members choose partitions")
         if group is wanted:
             group.model.lead(now)
         answer = group.model.call("RegisterRequestC2M", request, now)
@@ -237,8 +267,53 @@ class Master:
         group = self._groups.get(request.groupName)
         if group is not None:
             group.model.call("CloseRequestC2M", request, now)
+        choosing = self._choosing.get(request.groupName)
+        if choosing is not None:
+            choosing.model.leave(request.clientId)
         self._forget(now)
         return success("CloseRequestC2M")
+
+    # --- consumers that choose
+
+    def _register_chooser(self, request: Any, now: float) -> Any:
+        name = "RegisterRequestC2MV2"
+        self._forget(now)
+        topics = frozenset(topic.strip() for topic in request.topicList if topic.strip())
+        unknown = sorted(topics - set(self._settings.topics))
+        if unknown:
+            return failure(name, 431, f"Requested topic [[{', '.join(unknown)}]] not deployed!")
+        if request.groupName in self._groups:
+            return failure(name, 424, "[Inconsistency subscribe] the group's partitions are divided by the master")
+        group = self._choosing.get(request.groupName)
+        if group is None:
+            settings = self._settings
+            texts = [f"{topic}#{self._broker.id}:1:{settings.topics[topic]}:1" for topic in sorted(topics)]
+            model = ChoiceModel([self._broker], texts, request.sourceCount, member_limit_s=settings.member_limit_s)
+            group = _Choosing(model, topics)
+        if group.topics != topics:
+            return failure(name, 425, "[Inconsistency subscribe] topics differ from those of the group")
+        if group.model.count != request.sourceCount:
+            return failure(name, 429, "[Inconsistency subscribe] counts differ from those of the group")
+        self._choosing[request.groupName] = group
+        return self._of_chooser(name, group, request, now)
+
+    def _work_of_chooser(self, request: Any, now: float) -> Any:
+        self._forget(now)
+        name = request.DESCRIPTOR.name
+        group = self._choosing.get(request.groupName)
+        if group is None:
+            return failure(name, 411, f"Not found groupName {request.groupName} in holder!")
+        return self._of_chooser(name, group, request, now)
+
+    def _of_chooser(self, name: str, group: _Choosing, request: Any, now: float) -> Any:
+        answer = group.model.call(name, request, now)
+        if answer.errCode == 200 and name != "GetPartMetaRequestC2M":
+            answer.authorizedInfo.visitAuthorizedToken = _TOKEN
+            tasks = answer.opsTaskInfo
+            tasks.qryPriorityId = _NONE
+            self.cluster_rules.tell(tasks, "defFlow", request.opsTaskInfo.defFlowCheckId)
+            self.group_rules.tell(tasks, "groupFlow", request.opsTaskInfo.groupFlowCheckId)
+        return answer
 
     def _tell_rules(self, answer: Any, request: Any) -> None:
         if not (request.HasField("defFlowCheckId") or request.HasField("groupFlowCheckId")):

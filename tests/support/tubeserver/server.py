@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from dataproxy.wire.tubemq import texts
 from tests.support.tubeserver.broker import Broker
@@ -17,10 +17,28 @@ from tests.support.tubeserver.service import Call, Service
 from tests.support.tubeserver.settings import Settings
 from tests.support.waiting import SECONDS
 
-__all__ = ["TubeServer"]
+__all__ = ["Stored", "TubeServer"]
 
 _T = TypeVar("_T")
 _HAS_ATTRIBUTE: Final = 1
+
+
+class Stored(NamedTuple):
+    """A message at a broker."""
+
+    broker: int
+    partition: int
+    body: bytes
+    attributes: dict[str, str]
+
+
+def _split(flag: int, payload: bytes) -> tuple[bytes, dict[str, str]]:
+    """Return body and attributes of a message."""
+    if not flag & _HAS_ATTRIBUTE:
+        return payload, {}
+    size = int.from_bytes(payload[:4])
+    text = payload[4 : 4 + size].decode()
+    return payload[4 + size :], dict(pair.partition("=")[::2] for pair in text.split(","))
 
 
 class TubeServer:
@@ -56,18 +74,28 @@ class TubeServer:
 
     async def _open(self) -> None:
         self._broker = Broker(self.settings)
-        broker = Service((2, 3), self._broker.work, time.monotonic, self._calls, self._faults)
-        self._at_broker = Listener(broker, self._failures)
-        self._master = Master(self.settings, texts.Broker(self.settings.broker_id, "127.0.0.1", self._at_broker.port))
+        self._brokers = [self._broker, *(Broker(self.settings) for _ in range(self.settings.more_brokers))]
+        services = [Service((2, 3), one.work, time.monotonic, self._calls, self._faults) for one in self._brokers]
+        self._at_brokers = [Listener(service, self._failures) for service in services]
+        self._at_broker = self._at_brokers[0]
+        self._master = Master(
+            self.settings,
+            [
+                texts.Broker(self.settings.broker_id + i, "127.0.0.1", one.port)
+                for i, one in enumerate(self._at_brokers)
+            ],
+        )
         master = Service((1,), self._master.work, time.monotonic, self._calls, self._faults)
         self._at_master = Listener(master, self._failures)
-        self._services = (master, broker)
-        self._at_broker.start()
+        self._services = (master, *services)
+        for listener in self._at_brokers:
+            listener.start()
         self._at_master.start()
 
     async def _close(self) -> None:
         await self._at_master.close()
-        await self._at_broker.close()
+        for listener in self._at_brokers:
+            await listener.close()
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
         assert self._loop is not None
@@ -110,6 +138,33 @@ class TubeServer:
             raise ValueError(f"{topic!r} has no partition {partition}")
         return self._ask(lambda: self._broker.put(topic, partition, payload, flag, item).offset)
 
+    def stored(self, topic: str) -> list[Stored]:
+        """Return all messages of a topic, in the order in which each broker has stored them."""
+
+        def found() -> list[Stored]:
+            return [
+                Stored(self.settings.broker_id + i, one.partition, *_split(one.flag, one.payload))
+                for i, broker in enumerate(self._brokers)
+                for one in broker.stores[topic].entries
+            ]
+
+        return self._ask(found)
+
+    def open_topic(self, topic: str, partitions: int = 1) -> None:
+        """Add a topic, or give one another number of partitions; producers are told with their next heartbeats."""
+
+        def add() -> None:
+            self.settings.topics = {**self.settings.topics, topic: partitions}
+            for broker in self._brokers:
+                broker.open_topic(topic, partitions)
+
+        self._ask(add)
+
+    @property
+    def producers(self) -> list[str]:
+        """Return the producers that the master knows."""
+        return self._ask(lambda: self._master.producers)
+
     def trim(self, topic: str, offset: int) -> None:
         """Delete the messages of a topic below an offset."""
         self._ask(lambda: self._broker.stores[topic].trim(offset))
@@ -130,6 +185,10 @@ class TubeServer:
     def members(self, group: str) -> list[str]:
         """Return the clients that the master knows of a group, in the order of their registration."""
         return self._ask(lambda: self._master.members(group, time.monotonic()))
+
+    def reported(self, group: str, client: str) -> tuple[str, ...]:
+        """Return the texts of partitions that a client which chooses them has reported to the master."""
+        return self._ask(lambda: self._master.held(group, client))
 
     @property
     def calls(self) -> list[Call]:
@@ -173,18 +232,18 @@ class TubeServer:
         """Drop all faults."""
         self._ask(self._faults.clear)
 
-    def stop_broker(self) -> None:
-        """End the broker's connections and refuse new ones, as if it had crashed; messages and offsets stay."""
+    def stop_broker(self, number: int = 0) -> None:
+        """End a broker's connections and refuse new ones, as if it had crashed; messages and offsets stay."""
 
         async def stop() -> None:
-            await self._at_broker.stop()
-            self._broker.restart()
+            await self._at_brokers[number].stop()
+            self._brokers[number].restart()
 
         self._run(stop())
 
-    def start_broker(self) -> None:
-        """Start the broker again, on its port."""
-        self._ask(self._at_broker.start)
+    def start_broker(self, number: int = 0) -> None:
+        """Start a broker again, on its port."""
+        self._ask(self._at_brokers[number].start)
 
     def stop_master(self) -> None:
         """End the master's connections and refuse new ones; it forgets producers and groups."""
@@ -204,6 +263,7 @@ class TubeServer:
 
         async def cut() -> None:
             await self._at_master.cut()
-            await self._at_broker.cut()
+            for listener in self._at_brokers:
+                await listener.cut()
 
         self._run(cut())

@@ -92,7 +92,7 @@ class Service:
         if service not in self._types:
             raise ServerError("java.lang.Exception", f"No service {service} found on the server")
         found = METHODS.get(method)
-        if found is None or method in (7, 8, 9, 20, 21, 22):
+        if found is None or method in (7, 8, 9):
             raise ServerError("java.lang.UnsupportedOperationException", f"method {method} is left out here")
         return found.request
 

@@ -12,8 +12,11 @@ __all__ = ["Settings"]
 class Settings:
     """Settings of a master and its broker; some may be changed while they run, which counts from the next call on."""
 
-    topics: Mapping[str, int]  #: partitions of each, all in one store
+    topics: Mapping[str, int]  #: partitions of each, all in one store; `TubeServer.open_topic` adds some
+    closed: Collection[str] = ()  #: topics that are there, and that producers are not told of
     broker_id: int = 1
+    #: Brokers beside the first one, with the same topics and stores of their own: for producers alone.
+    more_brokers: int = 0
     balance_s: float = 0.2  #: time between two balances; 0: a member finds its partitions in its first heartbeat
     event_limit_s: float = 60.0  #: after which an event without a result is forgotten, and ten balances at least
     member_limit_s: float = 30.0  #: without a heartbeat, at the master

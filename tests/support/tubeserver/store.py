@@ -56,6 +56,11 @@ class Store:
         self._data_end = 0
 
     @property
+    def entries(self) -> list[Entry]:
+        """Return the messages that are there."""
+        return list(self._entries)
+
+    @property
     def least(self) -> int:
         """Return the offset of the oldest message."""
         return self._first * INDEX_BYTES

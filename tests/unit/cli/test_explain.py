@@ -9,7 +9,7 @@ import pytest
 from dataproxy.cli.optionwords import foreign_names
 from dataproxy.cli.outcome import ExitCode
 from dataproxy.config import CONSUMER, HUB, PRODUCER
-from dataproxy.config.tables.spark import READ_OPTIONS, SINK_OPTIONS
+from dataproxy.config.tables.spark import READ_OPTIONS, SINK_OPTIONS, SOURCE_OPTIONS
 from dataproxy.rows.bodies import TIMES
 from tests.unit.cli.test_commands import run
 
@@ -121,18 +121,18 @@ def test_an_option_of_somebody_else(word: str, first: str, said: str) -> None:
     told = json.loads(run("explain", word, "--json").stdout)
     facts = told[0] if isinstance(told, list) else told
     assert facts["option"].lower() == word.removeprefix("dataproxy.").lower()
-    assert facts["page"] in ("CONFIGURATION.md", "docs/spark.md")
+    assert facts["page"] in ("CONFIGURATION.md", "docs/spark.md", "docs/spark-source.md")
 
 
 def test_every_name_that_is_answered_elsewhere_is_explained() -> None:
     for table in (PRODUCER, CONSUMER):
         for name, _ in foreign_names(table):
             assert run("explain", name).exit_code == 0, name
-    for option in (*SINK_OPTIONS, *READ_OPTIONS):
+    for option in (*SINK_OPTIONS, *READ_OPTIONS, *SOURCE_OPTIONS):
         assert "of the Spark" in run("explain", option.name).stdout, option.name
 
 
-@pytest.mark.parametrize("word", ["rowIds", "startingOffsets", "timestampFormat"])
+@pytest.mark.parametrize("word", ["rowIds", "startingOffsets", "timestampFormat", "groupWait"])
 def test_options_of_spark_are_known_without_pyspark(word: str) -> None:
     code = "import sys; sys.modules['pyspark'] = None; from dataproxy.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", code, "explain", word], capture_output=True, text=True, check=False)

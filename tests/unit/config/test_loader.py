@@ -41,6 +41,7 @@ def test_class_and_table_agree(table, kind):
         "duration": "float",
         "size": "int",
         "names": "tuple[str, ...]",
+        "offsets": "tuple[tuple[str, int], ...]",
     }
     for option in table.options:
         expected = types.get(option.kind) or f"Literal{list(option.choices)!r}"

@@ -529,6 +529,7 @@ def test_a_control_call_does_not_wait() -> None:
     assert bench.reader.connection("a")[0] == "wanted"
     bench.reader.connecting("a", 1.0)
     assert bench.reader.connection("a")[3] == 1_000_000
+    bench.reader.events()
     bench.reader.lost("a", detail=111)
     assert bench.reader.events() == [("fault", 7, 1, 111, b"", b"")]
 
@@ -546,3 +547,109 @@ def test_the_end_gives_every_pack_an_outcome() -> None:
     assert (ended(out), ended(confirming)) == (("expired", CLOSED), ("expired", CLOSED))
     assert (bench.reader.tally()[0], bench.reader.holds(), bench.reader.balances) == ([3, 0, 1, 2], [], True)
     bench.reader.lost("a")
+
+
+# --- another place, another address, and the limit of bytes
+
+
+SOUGHT = -5
+
+
+def test_what_becomes_of_packs_of_a_partition_that_is_sought() -> None:
+    bench = Bench(2)
+    first, second = bench.requests()
+    bench.answer(first, got([b"a"]))
+    bench.answer(second, got([b"b"]))
+    out = bench.reader.take()
+    waiting = 2 if hold_of(out) == 1 else 1
+    bench.reader.release(waiting, 0.0, True)
+    bench.reader.release(hold_of(out), 0.0, True)
+    bench.reader.advance()
+    assert bench.reader.take() is None
+    assert ended(out) == ("expired", SOUGHT)
+    assert bench.reader.tally()[0] == [2, 0, 1, 1]
+    assert [event[:2] for event in bench.reader.events()] == [("released", waiting), ("released", hold_of(out))]
+
+
+def test_a_confirm_that_is_under_way_is_waited_for_before_a_partition_is_read_elsewhere() -> None:
+    bench = Bench()
+    pack = bench.give()
+    bench.reader.confirm(pack)
+    commit, ahead = bench.requests()
+    bench.reader.release(1, 0.0, True)
+    bench.reader.advance()
+    assert bench.reader.events() == []
+    bench.answer(commit, committed())
+    assert ended(pack) == ("confirmed", 0)
+    assert [event[0] for event in bench.reader.events()] == ["released"]
+    bench.reader.hold(2, partition=1, offset=280)
+    bench.answer(ahead, got([b"of the old place"]))
+    assert (bench.reader.take(), bench.reader.offsets(2)[0]) == (None, 280)
+
+
+def test_a_partition_that_is_paused_from_the_start() -> None:
+    bench = Bench(0)
+    bench.reader.hold(1, paused=True)
+    assert (bench.reader.advance(), bench.reader.state(1), bench.reader.asked) == (None, "frozen", 0)
+    bench.reader.resume(1)
+    assert bench.request().method == GET
+
+
+def test_a_broker_that_has_another_address_is_followed() -> None:
+    bench = Bench()
+    old = bench.request()
+    bench.reader.follow(1, "b")
+    bench.answer(old, got([b"x"]))
+    pack = bench.reader.take()
+    bench.reader.confirm(pack)
+    assert bench.written("a") == []
+    commit, ahead = bench.requests("b")
+    assert (commit.method, ahead.method) == (COMMIT, GET)
+
+
+def test_a_request_without_an_answer_is_told() -> None:
+    bench = Bench()
+    bench.request()
+    bench.reader.lost("a", detail=104)
+    assert bench.reader.events() == [("broken", 1, 2, 104, b"", b"")]
+
+
+def test_a_pack_that_there_is_no_room_for_comes_again() -> None:
+    large = b"x" * (3 << 20)
+    bench = Bench(3, prefetch=4 << 20)
+    requests = bench.requests()
+    assert len(requests) == 3
+    bench.answer(requests[0], got([large]))
+    bench.answer(requests[1], got([large]))
+    bench.answer(requests[2], got([b"small"]))
+    assert bench.reader.held_bytes <= 4 << 20
+    assert (bench.reader.state(2), bench.reader.tally()[0]) == ("idle", [2, 0, 0, 0])
+    first, small = bench.reader.take(), bench.reader.take()
+    assert (first.bodies(), small.bodies()) == ([large], [b"small"])
+    assert bench.requests() == []
+    assert bench.reader.due() is None or bench.reader.due() > 0  # it is not looked at again and again
+    bench.reader.confirm(small)
+    bench.answer(bench.request(COMMIT), committed())
+    assert bench.requests() == []  # its turn comes when there is room for its pack, and not before
+    bench.reader.confirm(first)
+    commit, *_ = bench.requests()
+    bench.answer(commit, committed())
+    again = bench.request()
+    assert again.partition == 2
+    bench.answer(again, got([large]))
+    assert bench.reader.take().bodies() == [large]
+    assert bench.reader.held_bytes <= 4 << 20
+
+
+def test_a_pack_above_the_limit_comes_alone() -> None:
+    large = b"x" * (3 << 20)
+    bench = Bench(2, prefetch=700_000)
+    first = bench.request()
+    bench.answer(first, got([large]))
+    pack = bench.reader.take()
+    assert bench.requests() == []
+    bench.reader.confirm(pack)
+    commit, *_ = bench.requests()
+    bench.answer(commit, committed())
+    (second,) = bench.requests()
+    assert second.partition != first.partition

@@ -554,6 +554,20 @@ def test_what_is_given_back_behind_a_refusal_is_reported_at_once() -> None:
     assert not message.subscribeInfo
 
 
+def test_a_broker_that_has_moved_is_registered_anew() -> None:
+    driver = holding()
+    moved = Partition.read("1:b9:8123#t:0")
+    driver.poll(10)
+    driver.asks = [one for one in driver.asks if one.name == "HeartRequestC2M"]
+    driver.order(10, [moved, PARTITIONS[1]])
+    assert driver.orders == [Drop(PARTITIONS[0], 0)]
+    (ask,) = driver.asks
+    assert (ask.address, ask.message.opType) == (Address("b9", 8123), 31)
+    driver.answer(currOffset=56)
+    assert driver.orders[1:] == [Hold(moved, 56)]
+    assert len(driver.ask("HeartRequestC2M").message.subscribeInfo) == 3
+
+
 def test_rules_that_an_operator_takes_back_are_followed_no_more() -> None:
     """The master then tells no number, as one that never had any."""
     driver = joined()

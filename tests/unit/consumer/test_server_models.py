@@ -141,7 +141,7 @@ def test_a_registration_of_a_partition_that_is_not_there_stays() -> None:
 
 
 def test_producers_and_members_that_are_silent() -> None:
-    master = Master(Settings({"t": 1}), BROKER)
+    master = Master(Settings({"t": 1}), [BROKER])
     producer: dict[str, Any] = {"clientId": "p", "hostName": "h", "brokerCheckSum": -1}
     member: dict[str, Any] = {"clientId": "m", "groupName": "g"}
     master.work("RegisterRequestP2M", messages.RegisterRequestP2M(**producer), 0.0)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dataproxy.consumer.group.asking import Address
-from dataproxy.consumer.target import parse_target
 from dataproxy.errors import ConfigError
+from dataproxy.masters.target import parse_target
 
 
 @pytest.mark.parametrize(

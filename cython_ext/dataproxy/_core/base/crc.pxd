@@ -13,3 +13,5 @@ cdef uint32_t crc32c(uint32_t crc, const void* p, size_t n) noexcept nogil
 cdef uint32_t crc32c_by_tables(uint32_t crc, const void* p, size_t n) noexcept nogil
 cdef bint crc32c_has_processor() noexcept nogil
 cdef uint32_t crc32(uint32_t crc, const void* p, size_t n) noexcept nogil
+cdef uint32_t crc32_by_tables(uint32_t crc, const void* p, size_t n) noexcept nogil
+cdef bint crc32_has_processor() noexcept nogil

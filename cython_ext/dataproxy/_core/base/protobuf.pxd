@@ -80,7 +80,16 @@ cdef inline void fields_open(Fields* f, Slice message) noexcept nogil:
     f.broken = False
 
 
-cdef inline bint _varint(Fields* f, uint64_t* v) noexcept nogil:
+cdef inline bint takes_head(Fields* f, uint32_t field, int kind) noexcept nogil:
+    """Take the tag of a field, if it is what comes next; fields up to 15."""
+    if f.at >= f.end or f.at[0] != (field << 3 | <uint32_t>kind):
+        return False
+    f.at += 1
+    return True
+
+
+cdef inline bint takes_varint(Fields* f, uint64_t* v) noexcept nogil:
+    """Take a number; False if it is not whole."""
     cdef int shift = 0
     v[0] = 0
     while f.at < f.end and shift < 70:
@@ -107,13 +116,13 @@ cdef inline bint fields_next(Fields* f, Field* out) noexcept nogil:
         return False
     out.bytes = slice_of(NULL, 0)
     out.value = 0
-    if _varint(f, &tag) and 0 < tag >> 3 <= 0x1FFFFFFF:
+    if takes_varint(f, &tag) and 0 < tag >> 3 <= 0x1FFFFFFF:
         out.number = <uint32_t>(tag >> 3)
         out.kind = <int>(tag & 7)
         if out.kind == FK_VARINT:
-            good = _varint(f, &out.value)
+            good = takes_varint(f, &out.value)
         elif out.kind == FK_BYTES:
-            good = _varint(f, &n) and n <= <uint64_t>(f.end - f.at)
+            good = takes_varint(f, &n) and n <= <uint64_t>(f.end - f.at)
             if good:
                 out.bytes = slice_of(f.at, <size_t>n)
                 f.at += n
@@ -130,7 +139,7 @@ cdef inline bint take_delimited(Slice* rest, Slice* message) noexcept nogil:
     cdef Fields f
     cdef uint64_t n = 0
     fields_open(&f, rest[0])
-    if not _varint(&f, &n) or n > <uint64_t>(f.end - f.at):
+    if not takes_varint(&f, &n) or n > <uint64_t>(f.end - f.at):
         return False
     message[0] = slice_of(f.at, <size_t>n)
     rest[0] = slice_of(f.at + n, <size_t>(f.end - f.at) - <size_t>n)

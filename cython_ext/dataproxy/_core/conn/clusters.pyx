@@ -14,6 +14,7 @@ from libc.string cimport memcpy, memset, strcmp
 
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.conn.connection cimport ONE_WEIGHT, RetryBudget
+from dataproxy._core.wire.api cimport Admission
 
 
 cdef int part_at(const ConnectionPool* pool, int endpoint) noexcept nogil:
@@ -89,9 +90,13 @@ cdef int lists_copy(ProxyLists* to, const ProxyLists* source) noexcept nogil:
     to.n_groups = source.n_groups
     to.endpoints = <Endpoint*>malloc(<size_t>(source.n_endpoints + 1) * sizeof(Endpoint))
     to.parts = <ClusterPart*>calloc(<size_t>source.n_parts + 1, sizeof(ClusterPart))
+    memcpy(&to.admission, &source.admission, sizeof(Admission))
     if source.groups != NULL:
         to.groups = <int*>malloc(<size_t>(source.n_groups + 1) * sizeof(int))
-    if to.endpoints == NULL or to.parts == NULL or (source.groups != NULL and to.groups == NULL):
+    if source.fixed != NULL:
+        to.fixed = <int*>malloc(<size_t>(source.n_groups + 1) * sizeof(int))
+    if to.endpoints == NULL or to.parts == NULL or (source.groups != NULL and to.groups == NULL) or (
+            source.fixed != NULL and to.fixed == NULL):
         lists_free(to)
         return ST_NO_MEMORY
     memcpy(to.endpoints, source.endpoints, <size_t>source.n_endpoints * sizeof(Endpoint))
@@ -100,6 +105,8 @@ cdef int lists_copy(ProxyLists* to, const ProxyLists* source) noexcept nogil:
         to.parts[i].active = NULL       # the connections are those of a pool
     if source.groups != NULL:
         memcpy(to.groups, source.groups, <size_t>source.n_groups * sizeof(int))
+    if source.fixed != NULL:
+        memcpy(to.fixed, source.fixed, <size_t>source.n_groups * sizeof(int))
     return ST_OK
 
 
@@ -111,4 +118,5 @@ cdef void lists_free(ProxyLists* lists) noexcept nogil:
     free(lists.endpoints)
     free(lists.parts)
     free(lists.groups)
+    free(lists.fixed)
     memset(lists, 0, sizeof(ProxyLists))

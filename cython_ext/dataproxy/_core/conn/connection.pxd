@@ -13,7 +13,7 @@ from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.timers cimport Timer, Timers
 from dataproxy._core.base.address cimport Address
 from dataproxy._core.conn.framing cimport FrameRules
-from dataproxy._core.wire.api cimport WireOps
+from dataproxy._core.wire.api cimport Admission, WireOps
 
 
 cdef enum ConnectionState:
@@ -37,13 +37,17 @@ cdef enum:
 
 
 cdef enum:
+    TURNS = 64              # counters of a connection; groups with the same remainder share one
+
+
+cdef enum:
     LOAD_WINDOW = 30        # answers whose loads are averaged
     LOAD_UNKNOWN = -1
     LOAD_STOPPED = -2
 
 
 cdef enum:
-    CLASSES = 600           # codes with a RetryClass of their own: the protocol's below 256, then statuses of HTTP
+    CLASSES = 1600          # codes with a RetryClass of their own: InLong's below 256, statuses of HTTP, then TubeMQ's
 
 
 cdef enum TimerKind:
@@ -135,6 +139,8 @@ ctypedef struct Endpoint:
     int64_t node            # stands for the id that the discovery knows it by, 0 for none
     char label[64]          # host:port as the user knows it
     char name[256]          # host, for TLS: what the proxy's certificate must be for
+    int stores              # of servers with partitions: how many stores of a topic they have, each with `partitions`
+    int partitions          # 0: which partition takes a request is known before a server is chosen
 
 
 ctypedef struct Health:         # what the pool knows of a proxy, whichever connections it has to it
@@ -197,7 +203,9 @@ ctypedef struct ProxyLists:     # the proxies of all clusters; owns its arrays: 
     ClusterPart* parts
     int n_parts
     int* groups             # cluster by the number of the group, negative: not known; NULL: one cluster for all groups
+    int* fixed              # by the same number: the partition that takes its requests, negative: any of the server's
     int n_groups
+    Admission admission     # what requests show to servers
 
 
 ctypedef struct ConnectionConfig:
@@ -306,6 +314,7 @@ ctypedef struct Connection:     # executor only, except `counters`
     int reason_code             # of the last refusal over this connection that named no frame, 0 = none
     int64_t reason_end          # bytes that had been written (counters.sent_bytes) when this refusal came
     char reason[160]            # REASON_ROOM
+    uint32_t turns[TURNS]       # requests for a server's partitions, by the number of the group
     LoadWindow load
     ConnectionCounters counters
 

@@ -14,6 +14,10 @@ ctypedef struct FrameRules:
     size_t max_frame
     char origin[48]         # FrameSpec.origin
     size_t origin_n
+    char sender[160]        # FrameSpec.sender
+    size_t sender_n
+    size_t proof_n          # FrameSpec.proof_n
+    int64_t answer_ms       # FrameSpec.answer_ms
     int64_t wall_offset_ms  # wall clock minus the clock of Pack.opened_us
 
 

@@ -63,6 +63,9 @@ cdef int frame_pack(const WireOps* wire, const FrameRules* rules, PackPool* spar
     spec.ack = rules.ack
     spec.origin = slice_of(rules.origin, rules.origin_n)
     spec.origin_ms = rules.wall_offset_ms + p.opened_us // 1000
+    spec.sender = slice_of(rules.sender, rules.sender_n)
+    spec.proof_n = rules.proof_n
+    spec.answer_ms = rules.answer_ms
     if wire.arrange != NULL:
         p.body_n = wire.arrange(&spec, p.buf + p.head, p.body_n)
         if p.body_n == 0:

@@ -5,7 +5,7 @@ Every function takes the time as an argument and asks for socket work through ``
 Locks: none.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset, strcmp, strlen
@@ -36,7 +36,7 @@ from dataproxy._core.conn.keyqueues cimport key_queue_enter, key_queues_abort
 from dataproxy._core.conn.connection cimport (
     LC_ACK_TIMEOUT, LC_CONNECTION_LOST, LC_TIMEOUT, CE_CONNECTED, CE_CONNECT_FAILED, CE_DEAF, CE_LOST, CE_SILENT,
     CE_STATE, CF_CLOSE, CF_CONNECT, CF_LOOK, LOAD_STOPPED, LOAD_UNKNOWN, CS_ACTIVE, CS_BACKOFF, CS_CLOSED,
-    CS_CONNECTING, CS_IDLE, ONE_WEIGHT, TK_CONNECTION, ClusterPart, Connection, ConnectionConfig, ConnectionPool,
+    CS_CONNECTING, CS_IDLE, ONE_WEIGHT, TK_CONNECTION, TURNS, ClusterPart, Connection, ConnectionConfig, ConnectionPool,
     Endpoint, EventSink, Health, ProxyLists,
     connection_change_allowed,
     connection_state_name,
@@ -67,6 +67,8 @@ cdef int connections_open(
     pool.wire = wire
     pool.in_turn = wire.in_turn
     memcpy(&pool.config, config, sizeof(ConnectionConfig))
+    if wire.heartbeat == NULL:
+        pool.config.heartbeat_us = 0
     pool.event = event
     pool.event_context = context
     pool.reach = -1
@@ -156,6 +158,7 @@ cdef Connection* _new_connection(ConnectionPool* pool) noexcept nogil:
     cdef size_t room = <size_t>(pool.n_connections + 1)
     cdef Connection** connections = <Connection**>realloc(pool.connections, room * sizeof(Connection*))
     cdef int64_t* medians = <int64_t*>realloc(pool.medians, room * sizeof(int64_t))
+    cdef int i
     if connections != NULL:
         pool.connections = connections
     if medians != NULL:
@@ -170,6 +173,8 @@ cdef Connection* _new_connection(ConnectionPool* pool) noexcept nogil:
     conn.part = -1
     conn.weight = ONE_WEIGHT
     conn.counters.load = LOAD_UNKNOWN
+    for i in range(<int>TURNS):         # processes that start together do not all begin with the same partition
+        conn.turns[i] = <uint32_t>(pool.random >> (i % 32)) * (<uint32_t>2 * i + 1)
     timer_init(&conn.timer, TK_CONNECTION, conn)
     load_clear(&conn.load)
     pool.connections[pool.n_connections] = conn

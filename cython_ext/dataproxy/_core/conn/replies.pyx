@@ -56,6 +56,8 @@ cdef void _refused(
 ) noexcept nogil:
     """Act on a refusal of ``p``: it answers the oldest of its open attempts over ``conn``."""
     cdef bint newest = attempt_refused(p, conn)
+    if event.unsure:                    # no answer follows, and the frame may be stored all the same
+        p.open_attempts += 1
     reason_note(p, event.code, event.message)
     if newest and (p.state == PK_IN_FLIGHT or p.state == PK_BACKOFF):
         retry_refused(pool, conn, p, event.code, event.message, now_us)

@@ -15,7 +15,7 @@ from dataproxy._core.pack.pack cimport (
 from dataproxy._core.base.slice cimport Slice, slice_text
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.conn.inflight cimport attempt_made, inflight_put
-from dataproxy._core.conn.connection cimport CF_WRITE, CS_ACTIVE, Connection, ConnectionPool
+from dataproxy._core.conn.connection cimport CF_WRITE, CS_ACTIVE, TURNS, Connection, ConnectionPool, ProxyLists
 from dataproxy._core.conn.progress cimport progress_wrote
 from dataproxy._core.conn.settle cimport detach, settle_delivered, settle_sent
 from dataproxy._core.plat.assertion cimport dp_assert
@@ -38,10 +38,29 @@ cdef void mark_dirty(ConnectionPool* pool, Connection* conn, int flag) noexcept 
         pool.dirty = conn
 
 
+cdef void _place(const ConnectionPool* pool, Connection* conn, Pack* p) noexcept nogil:
+    """Write into the request which partition of the server takes it: its group's, or the next one in turn."""
+    cdef const ProxyLists* lists = &pool.lists
+    cdef uint32_t group = <uint32_t>p.group
+    cdef uint32_t turn
+    cdef int partition = -1, store = 0
+    if lists.fixed != NULL and p.group < lists.n_groups:
+        partition = lists.fixed[p.group]
+    if partition < 0 and conn.peer.partitions > 0:
+        turn = conn.turns[group % TURNS]
+        conn.turns[group % TURNS] = turn + 1
+        turn = turn % <uint32_t>(conn.peer.stores * conn.peer.partitions)
+        store = <int>(turn // <uint32_t>conn.peer.partitions)
+        partition = <int>(turn % <uint32_t>conn.peer.partitions)
+    pool.wire.place(p.frame, store, partition, &lists.admission)
+
+
 cdef void sendq_put(ConnectionPool* pool, Connection* conn, Pack* p) noexcept nogil:
     """Queue ``p``, which is in no list, on ``conn``."""
     dp_assert(conn.state == CS_ACTIVE, "frames are queued on an active connection: state=%d, connection=%d",
               conn.state, conn.index)
+    if pool.wire.place != NULL:
+        _place(pool, conn, p)
     pack_enter(p, PK_QUEUED)
     p.conn = conn.index
     list_push(&conn.queue, p)

@@ -15,16 +15,16 @@ from dataproxy._core.base.made cimport BY_CORE
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.consumer.exchange cimport (
-    CM_CALL, CM_CONFIRM, CM_DROP, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES, EK_ANSWER, EK_FAULT,
-    EK_LOST, EK_RELEASED, EK_TOLD, Command, Event, Tally, command_free, exchange_call, exchange_end,
-    exchange_events, exchange_post, exchange_stop, exchange_take, exchange_tally, exchange_wait_events,
+    CM_CALL, CM_CONFIRM, CM_DROP, CM_FOLLOW, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES,
+    EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Event, Tally, command_free, exchange_call,
+    exchange_end, exchange_events, exchange_post, exchange_stop, exchange_take, exchange_tally, exchange_wait_events,
     exchange_wait_ready,
 )
 from dataproxy._core.consumer.fetch cimport HoldCopy, fetch_holds
 from dataproxy._core.consumer.flow cimport FlowRules
 from dataproxy._core.consumer.loop cimport Loop, loop_free, loop_open, loop_run
 from dataproxy._core.consumer.pack cimport Pack
-from dataproxy._core.consumer.tubepack cimport PO_HELD, TubePack, tubepack_hold, tubepack_let_go
+from dataproxy._core.consumer.tubepack cimport PC_REVOKED, PC_SOUGHT, PO_HELD, TubePack, tubepack_hold, tubepack_let_go
 from dataproxy._core.net.poller cimport wakeup_clear
 from dataproxy._core.net.tlscontext cimport TlsContexts
 from dataproxy._core.net.tlsholder cimport TlsHolder
@@ -42,7 +42,10 @@ cdef enum:
 cdef double LONGEST_S = 1e9
 
 
-_EVENTS = {EK_ANSWER: "answer", EK_FAULT: "fault", EK_RELEASED: "released", EK_LOST: "lost", EK_TOLD: "told"}
+_EVENTS = {
+    EK_ANSWER: "answer", EK_FAULT: "fault", EK_RELEASED: "released", EK_LOST: "lost", EK_TOLD: "told",
+    EK_BROKEN: "broken",
+}
 
 
 cdef int64_t _us(object seconds) except -1:
@@ -76,6 +79,8 @@ cdef class ConsumerCore:
     cdef Loop* loop
     cdef uint32_t generation
     cdef dict holds             # number of a hold -> (topic, key of the partition); GIL
+    cdef set closing            # numbers of holds that give out nothing more; GIL
+    cdef dict begun             # number of a hold that the loop may not know yet -> (key, offset); GIL
 
     def __cinit__(self, bytes client not None, bytes group not None, *, double call, double connect, double confirm,
                   double nothing, int64_t prefetch_bytes, TlsContexts tls=None, bint awaited=False):
@@ -83,6 +88,8 @@ cdef class ConsumerCore:
         cdef int status
         self.generation = this_generation
         self.holds = {}
+        self.begun = {}
+        self.closing = set()
         self.loop = <Loop*>calloc(1, sizeof(Loop))
         if self.loop == NULL:
             raise MemoryError("no memory for a consumer")
@@ -175,8 +182,9 @@ cdef class ConsumerCore:
         c.service, c.method, c.time_us = service, method, _us(timeout)
         self.post(c)
 
-    def hold(self, int64_t number, tuple peer, str topic, int32_t partition, str key, int64_t offset, list filters):
-        """Read packs of a partition from now on; ``filters`` are bytes."""
+    def hold(self, int64_t number, tuple peer, str topic, int32_t partition, str key, int64_t offset, list filters,
+             bint paused=False):
+        """Read packs of a partition from now on, or from the end of a pause on; ``filters`` are bytes."""
         cdef Command* c = self.command(CM_HOLD, number)
         cdef size_t size = sum([len(one) for one in filters])
         cdef uint8_t* to
@@ -199,14 +207,30 @@ cdef class ConsumerCore:
         except BaseException:
             command_free(c)
             raise
-        c.partition, c.offset = partition, offset
+        c.partition, c.offset, c.paused = partition, offset, paused
         self.holds[number] = (topic, key)
+        self.begun[number] = (key, offset)
         self.post(c)
 
-    def release(self, int64_t number, double seconds):
-        """Give out nothing more of a partition; its last pack may be confirmed for so long."""
+    def release(self, int64_t number, double seconds, bint sought=False):
+        """Give out nothing more of a partition; its last pack may be confirmed for so long.
+
+        ``sought``: it is read from another place afterwards, which packs that end here say.
+        """
         cdef Command* c = self.command(CM_RELEASE, number)
         c.time_us = now_us() + _us(seconds)
+        c.code = PC_SOUGHT if sought else PC_REVOKED
+        self.closing.add(number)
+        self.post(c)
+
+    def follow(self, int64_t number, tuple peer):
+        """Read a partition at another address of its broker, from the next request on."""
+        cdef Command* c = self.command(CM_FOLLOW, number)
+        try:
+            self.take_peer(c, peer)
+        except BaseException:
+            command_free(c)
+            raise
         self.post(c)
 
     def drop(self, int64_t number, int32_t code):
@@ -222,6 +246,8 @@ cdef class ConsumerCore:
     def forget(self, int64_t number):
         """Forget the names of a partition that is given back; packs of it that are still out have theirs."""
         self.holds.pop(number, None)
+        self.begun.pop(number, None)
+        self.closing.discard(number)
 
     def rules(self, group, cluster):
         """Follow these rules from the next minute of reading on: two FlowRules."""
@@ -275,6 +301,18 @@ cdef class ConsumerCore:
 
     # --- the application
 
+    cdef int return_pack(self, TubePack* p) except -1:
+        """Give back a pack that was taken and is not given out, with its use.  Raises MemoryError, ForkedError."""
+        cdef Command* c
+        try:
+            c = self.command(CM_ROLL_BACK, 0)
+        except BaseException:
+            tubepack_let_go(p)
+            raise
+        c.pack = p
+        self.post(c)
+        return 0
+
     def take(self, object consumer, double seconds):
         """Return the next pack, or None: none came within the time, or none will come.
 
@@ -290,6 +328,9 @@ cdef class ConsumerCore:
             now = now_us()
             with nogil:
                 p = exchange_take(&loop.exchange, now)
+            if p != NULL and p.hold in self.closing:    # the loop does not know it yet
+                self.return_pack(p)
+                continue
             if p != NULL:
                 names = self.holds.get(p.hold)
                 if names is not None:
@@ -314,6 +355,8 @@ cdef class ConsumerCore:
         self.check_own()
         if atomic_swap(&pack.pack.confirm_asked, 1):
             return False
+        if consumed:
+            pack.done = True
         c = self.command(CM_CONFIRM if consumed else CM_ROLL_BACK, 0)
         tubepack_hold(pack.pack)
         c.pack = pack.pack
@@ -385,10 +428,12 @@ cdef class ConsumerCore:
         if copies == NULL:
             raise MemoryError("no memory for statistics")
         for i in range(n):
+            self.begun.pop(copies[i].number, None)
             names = self.holds.get(copies[i].number)
             if names is not None:
                 found.append((names[1], copies[i].offset, copies[i].max_offset, copies[i].backlog))
         free(copies)
+        found.extend([(key, offset, -1, -1) for key, offset in list(self.begun.values())])
         return found
 
 

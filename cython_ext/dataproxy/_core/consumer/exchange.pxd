@@ -12,14 +12,15 @@ from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
 
 cdef enum CommandKind:
     CM_CALL = 0             # number, service, method, timeout; data: the request
-    CM_HOLD = 1             # number: of the hold; data: the topic; filters; partition, offset
-    CM_RELEASE = 2          # number, until_us
+    CM_HOLD = 1             # number: of the hold; data: the topic; filters; partition, offset, paused
+    CM_RELEASE = 2          # number, until_us; code: PackCode of packs that it ends
     CM_DROP = 3             # number, code
     CM_CONFIRM = 4          # pack
     CM_ROLL_BACK = 5        # pack
     CM_PAUSE = 6            # number
     CM_RESUME = 7           # number
     CM_RULES = 8            # rules: of the group, then of the cluster
+    CM_FOLLOW = 9           # number, peer: where its broker is now
 
 
 ctypedef struct Peer:
@@ -38,6 +39,7 @@ ctypedef struct Command:    # freed by the loop
     int32_t partition
     int32_t code
     int64_t offset
+    bint paused
     Peer peer
     TubePack* pack          # one user of it
     FlowRules* rules        # two, owned
@@ -54,6 +56,7 @@ cdef enum EventKind:
     EK_RELEASED = 2         # number of the hold
     EK_LOST = 3             # number of the hold; code: a broker's
     EK_TOLD = 4             # number of the hold, code; a broker refused to give a pack: for the log
+    EK_BROKEN = 5           # number of the hold; code: CallFault, detail; a call had no answer: for the log
 
 
 ctypedef struct Event:      # freed by who takes it

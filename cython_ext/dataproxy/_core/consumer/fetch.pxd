@@ -33,8 +33,11 @@ ctypedef struct Hold:       # one partition; the fetching thread alone, but for 
     bint paused
     bint releasing
     int64_t until_us        # of a release
+    int64_t why             # of a release: PackCode of a pack that it ends
     int64_t due_us          # of HS_DELAYED
     bint ahead              # HS_CONFIRMING: the next pack was asked for together with the confirm
+    int64_t kept_free       # bytes of the limit that are kept free for the pack that was asked for; 0: none was
+    int64_t needs           # bytes of its last pack, if there was no room for that one
     TubePack* pack          # one use; HS_READY and HS_CONFIRMING
     int64_t next_us         # when the pack after the newest one may be asked for, by the rules
     int64_t nothing_ms      # wait after the last answer without messages
@@ -76,7 +79,8 @@ ctypedef struct Fetch:
     FlowRules rules[2]      # of the group, of the cluster
     int64_t held_bytes      # of packs without an outcome
     int64_t asked           # packs that were asked for and have not come
-    int64_t largest         # bytes that one of them may have, by those that came last
+    int64_t kept_free       # bytes of the limit that are kept free for them
+    int64_t largest         # bytes that the next one may have, by those that came last
     int64_t states[6]       # holds by HoldState; relaxed
 
 

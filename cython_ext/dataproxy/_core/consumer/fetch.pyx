@@ -14,16 +14,17 @@ from libc.string cimport memcpy, memset
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.consumer.exchange cimport (
-    CM_CALL, CM_CONFIRM, CM_DROP, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES, EK_ANSWER, EK_FAULT,
-    EK_LOST, EK_RELEASED, EK_TOLD, Command, Exchange, command_free, exchange_count, exchange_fetched, exchange_passed,
-    exchange_settle, exchange_taken, exchange_tell, exchange_withdraw,
+    CM_CALL, CM_CONFIRM, CM_DROP, CM_FOLLOW, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES,
+    EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Exchange, Peer, command_free,
+    exchange_count, exchange_fetched, exchange_passed, exchange_settle, exchange_taken, exchange_tell,
+    exchange_withdraw,
 )
 from dataproxy._core.consumer.flow cimport FlowAnswer, FlowRules, flow_begin, flow_wait_ms
 from dataproxy._core.consumer.connection cimport (
-    CK_COMMIT, CK_CONTROL, CK_GET, CF_MEMORY, Connection, PendingCall, connection_call, connection_written,
+    CF_CLOSED, CF_MEMORY, CK_COMMIT, CK_CONTROL, CK_GET, Connection, PendingCall, connection_call, connection_written,
 )
 from dataproxy._core.consumer.tubepack cimport (
-    PC_CLOSED, PC_LATE, PC_REVOKED, PC_UNANSWERED, PO_CONFIRMED, PO_EXPIRED, PO_HELD, PO_ROLLED_BACK, TubePack,
+    PC_CLOSED, PC_LATE, PC_UNANSWERED, PO_CONFIRMED, PO_EXPIRED, PO_HELD, PO_ROLLED_BACK, TubePack,
     tubepack_hold, tubepack_let_go, tubepack_new,
 )
 from dataproxy._core.plat.assertion cimport dp_assert
@@ -166,10 +167,17 @@ cdef Hold* _find(Fetch* f, int64_t number) noexcept nogil:
     return NULL
 
 
+cdef void _keep_free(Fetch* f, Hold* h, int64_t bytes) noexcept nogil:
+    """Keep so many bytes of the limit for a partition's next pack, in place of those that are kept for it now."""
+    f.kept_free += bytes - h.kept_free
+    h.kept_free = bytes
+
+
 cdef void _remove(Fetch* f, Hold* h) noexcept nogil:
     """Forget a partition, whose pack has its outcome.  Locks: takes registry."""
     cdef int i = 0
     dp_assert(h.pack == NULL, "a partition without a pack is removed: number=%ld, state=%d", h.number, h.state)
+    _keep_free(f, h, 0)                     # what still comes for it is not kept
     while f.holds[i] != h:
         i += 1
     pthread_mutex_lock(&f.registry)
@@ -214,6 +222,7 @@ cdef bint _ask(Fetch* f, Hold* h, int64_t now_us) noexcept nogil:
     put_get(to, &g)
     connection_written(h.connection)
     f.asked += 1
+    _keep_free(f, h, max(f.largest, h.needs))
     return True
 
 
@@ -235,10 +244,10 @@ cdef bint _tell_consumed(Fetch* f, Hold* h, int64_t now_us) noexcept nogil:
     return True
 
 
-cdef bint _has_room(const Fetch* f, int64_t leaving) noexcept nogil:
-    """Tell whether one pack more may come; ``leaving``: bytes of one that is about to have its outcome."""
-    cdef int64_t bytes = f.held_bytes - leaving + f.asked * f.largest
-    return bytes <= 0 or bytes + f.largest <= f.most_bytes
+cdef bint _has_room(const Fetch* f, const Hold* h, int64_t leaving) noexcept nogil:
+    """Tell whether a partition's next pack may come; ``leaving``: bytes of one that is about to have its outcome."""
+    cdef int64_t bytes = f.held_bytes - leaving + f.kept_free
+    return bytes <= 0 or bytes + max(f.largest, h.needs) <= f.most_bytes
 
 
 cdef int64_t _rules_wait(Fetch* f, Hold* h, FlowAnswer* a, int64_t now_us, int64_t wall_ms) noexcept nogil:
@@ -261,7 +270,7 @@ cdef void _confirm(Fetch* f, Hold* h, int64_t now_us) noexcept nogil:
         return
     _enter(f, h, HS_CONFIRMING)
     h.ahead = False
-    if not h.releasing and not h.paused and h.next_us <= now_us and _has_room(f, leaving):
+    if not h.releasing and not h.paused and h.next_us <= now_us and _has_room(f, h, leaving):
         h.ahead = _ask(f, h, now_us)
 
 
@@ -294,6 +303,12 @@ cdef void _take_pack(Fetch* f, Hold* h, const Got* got, int64_t now_us, int64_t 
         _rest(f, h, OTHER_MS, now_us)
         return
     f.largest = max(p.memory, f.largest - (f.largest - LARGEST_PACK) // 8)     # one large pack is soon forgotten
+    if f.held_bytes > 0 and f.held_bytes + p.memory > f.most_bytes:
+        h.needs = p.memory                  # there is no room for it: it comes again when there is
+        tubepack_let_go(p)
+        _rest_until(f, h, h.next_us, now_us)
+        return
+    h.needs = 0
     p.hold = h.number
     exchange_count(f.exchange, p.broken, p.came - p.n - p.broken, 0, 0)
     h.pack = p
@@ -344,7 +359,7 @@ cdef void _get_ended(
         return
     if h.state != HS_ASKED:
         return
-    if answer == NULL:
+    if answer == NULL:                      # as soon as a new connection may be made
         _rest(f, h, max(conn.again_us - now_us, <int64_t>0) // 1000, now_us)
         return
     if answer.status != RPC_SUCCESS or read_got(answer.data, &got) != ST_OK:
@@ -416,6 +431,10 @@ cdef void fetch_call_ended(
     if h == NULL:                           # it was given back meanwhile
         return
     if call.kind == CK_GET:
+        _keep_free(f, h, 0)
+    if answer == NULL and fault != CF_CLOSED:
+        exchange_tell(f.exchange, EK_BROKEN, h.number, fault, detail, none, none)
+    if call.kind == CK_GET:
         _get_ended(f, h, conn, answer, now_us, wall_ms)
     elif call.kind == CK_COMMIT:
         _commit_ended(f, h, answer, now_us)
@@ -452,8 +471,9 @@ cdef int _hold(Fetch* f, Command* c) noexcept nogil:
     c.data, c.filters = NULL, NULL
     h.offset, h.max_offset, h.backlog = c.offset, UNKNOWN, UNKNOWN
     flow_begin(&h.flow)
-    h.state = HS_IDLE
-    relaxed_add(&f.states[<int>HS_IDLE], 1)
+    h.paused = c.paused
+    h.state = HS_FROZEN if h.paused else HS_IDLE
+    relaxed_add(&f.states[h.state], 1)
     pthread_mutex_lock(&f.registry)
     f.holds[f.n_holds] = h
     f.n_holds += 1
@@ -461,11 +481,11 @@ cdef int _hold(Fetch* f, Command* c) noexcept nogil:
     return ST_OK
 
 
-cdef void _release(Fetch* f, Hold* h, int64_t until_us) noexcept nogil:
+cdef void _release(Fetch* f, Hold* h, int64_t until_us, int64_t why) noexcept nogil:
     if h.state == HS_READY and exchange_withdraw(f.exchange, h.pack):
-        _settle(f, h, PO_ROLLED_BACK, PC_REVOKED)
+        _settle(f, h, PO_ROLLED_BACK, why)
     h.releasing = True
-    h.until_us = until_us
+    h.until_us, h.why = until_us, why
     if h.pack == NULL:
         _finish_release(f, h)
 
@@ -494,6 +514,13 @@ cdef void _resume(Fetch* f, Hold* h) noexcept nogil:
     h.paused = False
     if h.state == HS_FROZEN:
         _enter(f, h, HS_DELAYED)            # for what is left of its wait
+
+
+cdef void _follow(Fetch* f, Hold* h, const Peer* peer) noexcept nogil:
+    """Use another connection from the next request on: the broker of a partition has another address."""
+    cdef Connection* connection = f.hooks.connection(f.hooks.context, peer)
+    if connection != NULL:                  # without memory it stays as it is, and is tried again
+        h.connection = connection
 
 
 cdef void _end_pack(Fetch* f, Command* c, int64_t now_us) noexcept nogil:
@@ -540,13 +567,15 @@ cdef void fetch_command(Fetch* f, Command* c, int64_t now_us) noexcept nogil:
         if h == NULL:
             pass                            # it was lost before the command came
         elif c.kind == CM_RELEASE:
-            _release(f, h, c.time_us)
+            _release(f, h, c.time_us, c.code)
         elif c.kind == CM_DROP:
             _drop(f, h, c.code)
         elif c.kind == CM_PAUSE:
             _pause(f, h, now_us)
         elif c.kind == CM_RESUME:
             _resume(f, h)
+        elif c.kind == CM_FOLLOW:
+            _follow(f, h, &c.peer)
     command_free(c)
 
 
@@ -563,6 +592,18 @@ cdef int64_t _limit(Fetch* f, Hold* h, int64_t now_us) noexcept nogil:
     return min(limit, h.until_us) if h.releasing else limit
 
 
+cdef Hold* _next_idle(Fetch* f) noexcept nogil:
+    """Return the idle partition whose turn it is, and let the cursor stand there; NULL: there is none."""
+    if relaxed_load(&f.states[<int>HS_IDLE]):
+        for _ in range(f.n_holds):
+            if f.cursor >= f.n_holds:
+                f.cursor = 0
+            if f.holds[f.cursor].state == HS_IDLE:
+                return f.holds[f.cursor]
+            f.cursor += 1
+    return NULL
+
+
 cdef void fetch_advance(Fetch* f, int64_t now_us) noexcept nogil:
     """Do what time asks for, then ask for packs of as many partitions as there is room for, in turn."""
     cdef Hold* h
@@ -576,16 +617,12 @@ cdef void fetch_advance(Fetch* f, int64_t now_us) noexcept nogil:
         elif h.state == HS_READY:
             limit = _limit(f, h, now_us)
             if limit <= now_us:
-                _give_back(f, h, PO_EXPIRED, PC_REVOKED if h.releasing else PC_LATE, now_us)
+                _give_back(f, h, PO_EXPIRED, h.why if h.releasing else PC_LATE, now_us)
     for _ in range(f.n_holds):
-        if not _has_room(f, 0):
-            return
-        if f.cursor >= f.n_holds:
-            f.cursor = 0
-        h = f.holds[f.cursor]
+        h = _next_idle(f)
+        if h == NULL or not _has_room(f, h, 0):
+            return                          # it stays the next one
         f.cursor += 1
-        if h.state != HS_IDLE:
-            continue
         if now_us < h.connection.again_us:
             h.due_us = h.connection.again_us
             _enter(f, h, HS_DELAYED)
@@ -600,7 +637,8 @@ cdef int64_t fetch_due(Fetch* f, int64_t now_us) noexcept nogil:
     cdef int64_t due = INT64_MAX, limit
     cdef Hold* h
     cdef int i
-    if relaxed_load(&f.states[<int>HS_IDLE]) and _has_room(f, 0):       # which there was not at the last turn
+    h = _next_idle(f)
+    if h != NULL and _has_room(f, h, 0):    # which there was not at the last turn
         return now_us
     for i in range(f.n_holds):
         h = f.holds[i]
@@ -631,16 +669,17 @@ cdef bint fetch_balances(const Fetch* f) noexcept nogil:
     For tests.
     """
     cdef int64_t counts[6]
-    cdef int64_t bytes = 0
+    cdef int64_t bytes = 0, kept_free = 0
     cdef int i
     memset(counts, 0, sizeof(counts))
     for i in range(f.n_holds):
         counts[f.holds[i].state] += 1
         if (f.holds[i].pack != NULL) != (f.holds[i].state == HS_READY or f.holds[i].state == HS_CONFIRMING):
             return False
+        kept_free += f.holds[i].kept_free
         if f.holds[i].pack != NULL:
             bytes += f.holds[i].pack.memory
     for i in range(HOLD_STATES):
         if counts[i] != relaxed_load(&f.states[i]):
             return False
-    return bytes == f.held_bytes
+    return bytes == f.held_bytes and kept_free == f.kept_free

@@ -7,6 +7,7 @@ cdef class Pack:
     cdef TubePack* pack             # one use
     cdef readonly str topic
     cdef readonly str partition     # its key, ``broker:topic:partition``
+    cdef readonly bint done         # the application has asked for its confirm, whatever became of that
     cdef object consumer
 
     @staticmethod

@@ -80,6 +80,7 @@ cdef class Pack:
     """Messages of one partition that came together, and are confirmed together.
 
     ``topic`` and ``partition`` (``broker:topic:partition``) say where it comes from.  It is a sequence of Record.
+    ``done``: its confirm was asked for, whatever became of that.
     Made by a Consumer.  Any thread.
     """
 

@@ -18,6 +18,7 @@ cdef enum PackCode:         # of PO_EXPIRED; other codes are a broker's
     PC_REVOKED = -2         # its partition was taken away, and the time to confirm is over
     PC_UNANSWERED = -3      # the broker got the confirm, or not: its answer did not come
     PC_CLOSED = -4          # the consumer was closed
+    PC_SOUGHT = -5          # its partition is read from another place now
 
 
 ctypedef struct TubeItem:   # one message

@@ -51,6 +51,7 @@ from dataproxy._core.pack.pack cimport (
 from dataproxy._core.pack.settled cimport settled_tell
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_add, relaxed_load, relaxed_store
+from dataproxy._core.plat.clock cimport pause_us
 from dataproxy._core.plat.sched cimport sched_slice, sched_yield
 from dataproxy._core.plat.socket cimport close, iovec
 from dataproxy._core.plat.thread cimport (
@@ -66,6 +67,8 @@ cdef enum:
     ENCRYPTED_BYTES = 524288        # of one write with TLS, after which answers are read: it takes half a millisecond
     READ_CHUNK = 16384
     READS_A_ROUND = 16
+    CROWD = 256                     # answers that are awaited, from which on some are gathered
+    GATHER_US = 1000                # for so long
     SLICE_NS = 100000               # shorter than the kernel's default: a sealed pack is sent while it is in the cache
 
 
@@ -570,10 +573,20 @@ cdef int _busy_poll(Executor* e, PollEvent* ready) noexcept nogil:
     return n
 
 
+cdef inline bint _crowded(const Executor* e) noexcept nogil:
+    """Tell whether so many answers are awaited that a moment's wait for several of them delays none noticeably.
+
+    Only where each message is a frame of its own: there every answer would wake the thread up, and a wake-up costs more
+    than all the rest of a message.
+    """
+    return e.pool.wire.place != NULL and e.pool.in_flight.n >= CROWD
+
+
 cdef void executor_run(Executor* e) noexcept nogil:
     """Run until ``executor_stop``.  Locality: the executor's own thread, without the GIL.
 
-    Locks: takes lock, only for the inbox; the hooks take their own.  The thread blocks only in epoll_wait.
+    Locks: takes lock, only for the inbox; the hooks take their own.  The thread blocks only in epoll_wait, and in a
+    short pause.
     """
     cdef PollEvent ready[ROUND_EVENTS]
     cdef bint going = True
@@ -581,6 +594,8 @@ cdef void executor_run(Executor* e) noexcept nogil:
     sched_slice(SLICE_NS)
     while going:
         n = _busy_poll(e, ready) if e.busy_poll_us else 0
+        if n == 0 and _crowded(e):
+            pause_us(GATHER_US)
         if n == 0:
             n = poller_wait(&e.poller, ready, ROUND_EVENTS, _timeout_us(e, e.clock.now_us()))
         going = executor_round(e, ready, n)

@@ -15,5 +15,6 @@ ctypedef struct KeyQueue:
     Pack* open              # bodies are still appended to it
     size_t size_hint        # bytes of the last sealed pack
     int executor            # constant
+    int bucket              # constant: of its keys
     # Atomic.
     int64_t unsettled       # sealed packs without a result

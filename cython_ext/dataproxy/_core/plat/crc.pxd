@@ -1,4 +1,4 @@
-"""CRC-32C by the processor or by tables, and CRC-32; ``base/crc`` chooses."""
+"""CRC-32C and CRC-32, by the processor or by tables; ``base/crc`` chooses."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
@@ -10,3 +10,5 @@ cdef extern from "dp_crc.h" nogil:
     uint32_t dp_crc_by_processor(uint32_t crc, const uint8_t* p, size_t n) noexcept
     uint32_t dp_crc_by_tables(uint32_t crc, const uint8_t* p, size_t n) noexcept
     uint32_t dp_crc32_by_tables(uint32_t crc, const uint8_t* p, size_t n) noexcept
+    bint dp_crc32_has_processor() noexcept
+    uint32_t dp_crc32_by_processor(uint32_t crc, const uint8_t* p, size_t n) noexcept

@@ -51,7 +51,7 @@ from dataproxy._core.plat.atomic cimport atomic_swap
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.socket cimport AF_INET6
 from dataproxy._core.plat.pytype cimport call_again, count_args, dict_value, is_kind, is_text
-from dataproxy._core.wire.api cimport ACK_NONE, ACK_SINK, ACK_SOURCE, HB_BINARY, HB_MESSAGE
+from dataproxy._core.wire.api cimport ACK_NONE, ACK_SINK, ACK_SOURCE, HB_BINARY, HB_MESSAGE, Admission
 from dataproxy._core.wire.registry cimport wire_of_family
 
 from dataproxy.errors import ConfigError, InvalidMessageError, TransportError
@@ -71,7 +71,7 @@ _ON_FULL = {"block": OF_BLOCK, "raise": OF_RAISE, "drop_newest": OF_DROP_NEWEST,
 
 cdef int _fill_batcher(Batcher* b, dict o, SendPolicy policy, size_t hold_from) except -1:
     b.batch_bytes = o["batch_bytes"]
-    b.batch_messages = o["batch_messages"]
+    b.batch_messages = 1 if policy.single else o["batch_messages"]
     b.max_others = o["max_open_packs"]
     b.linger_us = microseconds(o["linger"])
     b.delivery_us = microseconds(o["delivery_timeout"])
@@ -85,9 +85,10 @@ cdef int _fill_batcher(Batcher* b, dict o, SendPolicy policy, size_t hold_from) 
     b.pair_cost = PAIR_COST if policy.arranged else 0
     b.hold_from = hold_from
     b.least = policy.least
-    b.frame_spare = TRACE_SPARE if o["trace_address"] else 0
+    b.frame_spare = TRACE_SPARE if o["trace_address"] else o.get("frame_spare", 0)
     b.report_all = o["report_all"]
     b.by_group = o.get("by_group", False)
+    b.by_stream = policy.single
     b.max_frame = o["max_frame_bytes"]
     return 0
 
@@ -128,8 +129,9 @@ cdef int _fill_lists(ProxyLists* lists, list clusters, groups) except -1:
         lists.parts[k].cluster = number
         lists.parts[k].first = i
         lists.parts[k].n = len(endpoints)
-        for label, address, port, family, other, host, node in endpoints:
+        for label, address, port, family, other, host, node, *layout in endpoints:
             one = &lists.endpoints[i]
+            one.stores, one.partitions = layout or (0, 0)
             i += 1
             name = label.encode("utf-8", "replace")
             name = name[max(0, len(name) - 63):]        # the end holds the port and the address
@@ -149,6 +151,21 @@ cdef int _fill_lists(ProxyLists* lists, list clusters, groups) except -1:
                 one.other_family = AF_INET6
     for k in range(lists.n_groups):
         lists.groups[k] = groups[k]
+    return 0
+
+
+cdef int _fill_admission(ProxyLists* lists, fixed, admission) except -1:
+    """Fill what servers with partitions ask for: which partition, and what is shown to them."""
+    cdef int k
+    memset(&lists.admission, 0, sizeof(Admission))
+    if fixed is not None:
+        for k in range(lists.n_groups):
+            lists.fixed[k] = fixed[k]
+    if admission is not None:
+        token, proof = admission
+        lists.admission.token = token
+        lists.admission.proof_n = min(len(proof), sizeof(lists.admission.proof))
+        memcpy(lists.admission.proof, <const char*><bytes>proof, lists.admission.proof_n)
     return 0
 
 
@@ -247,7 +264,14 @@ cdef class ProducerCore(CoreHandle):
         origin = options["trace_address"].encode()
         rules.origin_n = min(len(origin), sizeof(rules.origin))
         memcpy(rules.origin, <const char*>origin, rules.origin_n)
-        self.hold_from = SIZE_MAX if rules.compress or self.policy.lines or self.policy.arranged else HOLD_FROM
+        sender = options.get("sender", "").encode()
+        rules.sender_n = min(len(sender), sizeof(rules.sender))
+        memcpy(rules.sender, <const char*>sender, rules.sender_n)
+        rules.proof_n = options.get("proof_bytes", 0)
+        rules.answer_ms = connections.ack_timeout_us // 1000
+        self.hold_from = HOLD_FROM
+        if rules.compress or self.policy.lines or self.policy.arranged or self.policy.single:
+            self.hold_from = SIZE_MAX
         _fill_batcher(&g.batcher, options, self.policy, self.hold_from)
         self.delivery_us = microseconds(options["delivery_timeout"])
         self.max_block_us = microseconds(options["max_block"])
@@ -319,10 +343,11 @@ cdef class ProducerCore(CoreHandle):
         out.particular = self.policy.lines or serializer is not None
         return out
 
-    def _open_again(self, TlsContexts tls):
+    def _open_again(self, TlsContexts tls, str sender=""):
         """Make an empty engine; the engine that a forked child inherited stays as it is and is never touched again.
 
-        ``tls``: settings of this process for connections with TLS, None for plain ones.
+        ``tls``: settings of this process for connections with TLS, None for plain ones.  ``sender``: its name, where
+        servers want one.
 
         Call ``_adopt`` afterwards; until then all other calls see an inherited producer.  Raises MemoryError and
         TransportError.  Thread: one at a time.
@@ -332,7 +357,7 @@ cdef class ProducerCore(CoreHandle):
         if self.engine == NULL:
             self.engine = inherited
             raise MemoryError("no memory for a producer")
-        self.options = {**self.options, "tls_contexts": tls}
+        self.options = {**self.options, "tls_contexts": tls, "sender": sender}
         self.made = self.finished = False
         self.dispatched = False
         self.watchers = {}
@@ -358,13 +383,16 @@ cdef class ProducerCore(CoreHandle):
                 &self.engine.batcher, slice_of(<const char*>group, len(group)), number) != ST_OK:
             raise MemoryError("no memory for a group")
 
-    def _set_clusters(self, list clusters, groups):
+    def _set_clusters(self, list clusters, groups, fixed=None, admission=None):
         """Set the proxies of each cluster, and which cluster takes the messages of each group.
 
         ``clusters``: (number, endpoints, the Share of each executor).  An endpoint is (label, address, port, family,
         other address, host, number of its id); the other address is an IPv6 one, or "", and the host is what a
-        certificate has to be for.  ``groups``: the number of a cluster by the number of a group, -1 for none; None: all
-        groups go to the one cluster.
+        certificate has to be for.  Where servers have partitions, an endpoint ends with its stores, and the partitions
+        in each.
+        ``groups``: the number of a cluster by the number of a group, -1 for none; None: all groups go to the one
+        cluster.  ``fixed``: the partition by the number of a group, -1 for any.  ``admission``: (token, proof) that
+        requests show.
 
         Raises ConfigError for an address that is not numeric, and MemoryError.  Any thread.
         """
@@ -379,9 +407,12 @@ cdef class ProducerCore(CoreHandle):
         lists.endpoints = <Endpoint*>calloc(<size_t>lists.n_endpoints + 1, sizeof(Endpoint))
         lists.parts = <ClusterPart*>calloc(<size_t>lists.n_parts + 1, sizeof(ClusterPart))
         lists.groups = NULL if groups is None else <int*>calloc(<size_t>lists.n_groups + 1, sizeof(int))
+        lists.fixed = NULL if fixed is None else <int*>calloc(<size_t>lists.n_groups + 1, sizeof(int))
         try:
-            if lists.endpoints == NULL or lists.parts == NULL or (lists.groups == NULL and groups is not None):
+            if lists.endpoints == NULL or lists.parts == NULL or (lists.groups == NULL and groups is not None) or (
+                    lists.fixed == NULL and fixed is not None):
                 raise MemoryError("no memory for the proxy list")
+            _fill_admission(&lists, fixed, admission)
             _fill_lists(&lists, clusters, groups)
             for i in range(self.engine.n_executors):
                 for k in range(lists.n_parts):

@@ -16,9 +16,9 @@ protocol of Apache InLong's DataProxy:
 and ``codec`` in the same roles.  Both share connections, containers and codes, so ``inlongv1`` sees ``inlong``; its
 table takes the frames of both.  ``registry`` finds the table for a family of frames.
 
-``tubemq`` is the RPC of the queue behind a DataProxy, without a table so far: ``const``, ``frame``, ``rpc`` (what
-stands around each call), ``get``, ``send`` and ``commit`` (messages on the way of data), ``payload``, and ``record``
-(as brokers store them).
+``tubemq`` is the RPC of the queue behind a DataProxy: ``const``, ``frame``, ``rpc`` (what stands around each call),
+``get``, ``send`` and ``commit`` (messages on the way of data), ``payload``, and ``record`` (as brokers store them).
+``request`` and ``reply`` are a producer's, and ``codec`` is its table, which has a client's role alone.
 
 Threads.  Any thread, without the GIL; the caller owns all buffers.  Locks: none.
 

@@ -40,6 +40,7 @@ ctypedef struct FamilyForm:     # what messages of a family (FrameSpec) can carr
     bint ids                # they can have ids that the caller chooses
     bint text               # they are UTF-8, and not blank
     bint arranged           # their items are written again before they are framed: WireOps.arrange
+    bint single             # a frame has one of them, and moves its bytes
 
 
 ctypedef struct WireEvent:
@@ -73,6 +74,15 @@ ctypedef struct FrameSpec:  # fields of one frame besides its items
     int ack                 # AckLevel
     Slice origin            # address of the sending host for a trace; empty: no trace
     int64_t origin_ms       # when the frame was begun, for a trace
+    Slice sender            # the client's own name, where servers want one
+    size_t proof_n          # bytes of the Admission.proof that `place` writes
+    int64_t answer_ms       # how long the client waits for an answer
+
+
+ctypedef struct Admission:  # what a client shows to servers with each request, given to it by those who admit it
+    int64_t token
+    size_t proof_n          # 0: none is asked for
+    char proof[400]
 
 
 cdef enum RequestAction:
@@ -172,7 +182,7 @@ ctypedef struct WireOps:
     int (*parse_reply)(const uint8_t* p, size_t n, WireEvent* event) noexcept nogil
     # Describe a family; ST_INVALID: there is none with this number.
     int (*family)(int number, FamilyForm* out) noexcept nogil
-    int (*heartbeat)(int kind, int64_t now_ms, Buf* out) noexcept nogil
+    int (*heartbeat)(int kind, int64_t now_ms, Buf* out) noexcept nogil     # NULL: servers answer none
     size_t (*tail_room)(const FrameSpec* spec) noexcept nogil   # bytes a frame needs after its body
     # Write the items of a pack again, in the same bytes and as ITEM_OBJECTS, and return their size; 0: a field
     # overflows.  NULL: items are framed as they are.
@@ -185,13 +195,16 @@ ctypedef struct WireOps:
     void (*restore)(uint8_t* body, size_t n) noexcept nogil
     # Write the name of the server (host:port) into a request that `frame` or `heartbeat` made.  NULL: they name none.
     void (*address)(uint8_t* request, size_t n, Slice server) noexcept nogil
+    # Write into a request that `frame` made which partition of which store of the server takes it, and the client's
+    # admission; a negative partition leaves what is written there.  The size stays the same.  NULL: requests name neither.
+    void (*place)(uint8_t* request, int store, int partition, const Admission* admission) noexcept nogil
     # Append `count` items of a pack in the form ITEM_ATTRS, each with its own name, so that the name stays the same in
     # a frame with a part of the pack.  ends[2 * i] gets the end of item i in p, ends[2 * i + 1] its end in `out`,
     # counted from the old end of `out`.  ST_OK, ST_INVALID (items of this form have no names), ST_PROTOCOL (no such
     # items) or ST_NO_MEMORY.
     int (*name_items)(const uint8_t* p, size_t n, int items, uint32_t count, Slice id, uint32_t* ends,
                       Buf* out) noexcept nogil
-    # --- server role
+    # --- server role; all NULL: this wire has only the client's
     # Judge one whole frame.  Always fills `out`; ST_OK or ST_NO_MEMORY.
     int (*serve)(const ServerProfile* profile, const uint8_t* p, size_t n, int64_t now_ms, Request* out) noexcept nogil
     # Turn a success reply made by `serve` into a refusal with this code and text, appended to `out`.

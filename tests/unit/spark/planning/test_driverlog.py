@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import signal
 import socket
 import sys
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql.types import StringType, StructType
 
 from dataproxy.logs import logger
+from dataproxy.spark import driverlog
 from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.planning.plan import plan_write
 
@@ -73,3 +75,29 @@ def test_other_processes_stay_as_they_are(main, capsys, name):
     open_log(True)
     SINK.info("12 rows")
     assert capsys.readouterr().err == ""
+
+
+@pytest.fixture
+def termination():
+    """Restore what this process does with SIGTERM."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("termination")
+def test_only_processes_of_spark_end_in_order(monkeypatch):
+    driverlog.end_in_order()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    monkeypatch.setattr(driverlog, "is_sparks_own", lambda: True)
+    driverlog.end_in_order()
+    with pytest.raises(SystemExit):
+        signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.usefixtures("termination")
+def test_a_process_that_handles_the_signal_itself_is_left_alone(monkeypatch):
+    monkeypatch.setattr(driverlog, "is_sparks_own", lambda: True)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    driverlog.end_in_order()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN

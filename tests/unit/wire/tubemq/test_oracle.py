@@ -106,6 +106,33 @@ def test_a_changed_message_is_read_as_protobuf_reads_it(name: str, data: st.Data
     assert found == as_fields(name, expected)
 
 
+PIECES = st.one_of(
+    st.fixed_dictionaries({"messageId": I64}), st.fixed_dictionaries({"checkSum": I32}),
+    st.fixed_dictionaries({"payLoadData": DATA}), st.fixed_dictionaries({"flag": I32}),
+    st.fixed_dictionaries({"success": BOOL}), st.fixed_dictionaries({"maxOffset": I64}),  # other fields, of an answer
+)  # fmt: skip
+
+
+@given(usual=MESSAGE, more=st.lists(PIECES, max_size=3), moved=st.integers(0, 3))
+def test_fields_of_a_message_may_be_repeated_unknown_and_out_of_order(
+    usual: dict[str, Any], more: list[dict[str, Any]], moved: int
+) -> None:
+    """The last one counts, as for protobuf: what one broker writes first, another may write last."""
+    pieces: list[dict[str, Any]] = [{name: value} for name, value in usual.items()]
+    pieces = pieces[moved:] + pieces[:moved] + more
+    kinds = ["GetMessageResponseB2C" if set(one) <= {"success", "maxOffset"} else "TransferedMessage" for one in pieces]
+    message = b"".join(
+        plain.filled(kind, one).SerializePartialToString() for kind, one in zip(kinds, pieces, strict=True)
+    )
+    answer = plain.filled("GetMessageResponseB2C", {"success": True, "errCode": 200}).SerializePartialToString()
+    size = len(message)
+    whole = answer + b"\x22" + (bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])) + message
+    read = plain.filled("TransferedMessage", {})
+    read.MergeFromString(message)
+    found = wire.read("GetMessageResponseB2C", whole)["messages"]
+    assert found == [as_fields("TransferedMessage", read, top=False)]
+
+
 @pytest.mark.parametrize("name", KINDS)
 @given(data=st.data())
 def test_no_bytes_break_a_reader(name: str, data: st.DataObject) -> None:

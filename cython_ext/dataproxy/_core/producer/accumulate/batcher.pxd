@@ -39,6 +39,11 @@ cdef inline int64_t batcher_span_ms(const Batcher* b) noexcept nogil:
     return b.span_ms
 
 
+cdef inline const char* batcher_mark(const Batcher* b) noexcept nogil:
+    """Return what stands between two attributes of a message.  Locality: any thread.  Locks: none."""
+    return b"," if b.by_stream else b"&"
+
+
 cdef inline Slice batcher_least(const Batcher* b) noexcept nogil:
     """Return the attribute text of messages that have none of their own.  Locality: any thread.  Locks: none."""
     return b.least

@@ -66,7 +66,7 @@ cdef Stream* openpack_stream(Batcher* b, Slice group, Slice stream, Slice attrs)
     cdef int number = 0
     if s == NULL:
         if b.by_group:
-            number = groups_find(&b.groups, group)
+            number = groups_find(&b.groups, stream if b.by_stream else group)
         if number < 0:
             return NULL
         s = streams_add(&b.streams, group, stream, attrs, b.max_others)
@@ -174,6 +174,8 @@ cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil:
     else:
         p.executor = key_queue.executor
         p.counted = True
+        if b.by_stream:
+            p.group += 1 + key_queue.bucket
         atomic_add(&key_queue.unsettled, 1)
     accounting_sealed(b.accounting, p)
     executor_post(b.executors[p.executor], p)

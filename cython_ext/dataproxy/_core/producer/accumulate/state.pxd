@@ -93,6 +93,7 @@ ctypedef struct Batcher:
     size_t frame_spare      # bytes that a frame needs beside what openpacks count
     bint report_all         # every pack's result goes to the completion queue
     bint by_group           # groups have numbers, by which their packs find a cluster
+    bint by_stream          # streams have these numbers, and so has each bucket of their keys: there are no groups
     # Guarded by lock.
     pthread_mutex_t lock
     size_t max_frame        # bytes of the largest frame that the next message may be in

@@ -105,6 +105,7 @@ cdef KeyQueue* streams_key_queue(Stream* s, int bucket, int buckets, int executo
         if key_queue == NULL:
             return NULL
         key_queue.executor = <int>((s.hash % <uint64_t>executors + <uint64_t>bucket) % <uint64_t>executors)
+        key_queue.bucket = bucket
         s.key_queues[bucket] = key_queue
     return key_queue
 

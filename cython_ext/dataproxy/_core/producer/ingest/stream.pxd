@@ -21,6 +21,7 @@ cdef class SendPolicy:              # constant settings of the sending calls
     cdef int family             # FrameSpec.family
     cdef bint ids               # messages can have ids that the caller chooses
     cdef bint arranged          # items are written again before they are framed: their bodies must be in the pack
+    cdef bint single            # a frame has one message, and moves its bytes
     cdef Slice least            # attribute text of messages that have none; its bytes live as long as the process
     cdef object item_text           # (attrs, dt, frame keys) -> (data time in ms, attribute bytes)
 

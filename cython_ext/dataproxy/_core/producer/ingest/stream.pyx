@@ -84,6 +84,7 @@ cdef class SendPolicy:
         self.ids = form.ids
         self.least = form.least
         self.arranged = form.arranged
+        self.single = form.single
         self.skip_null = skip_null
         self.skip_empty = skip_empty
         self.item_text = item_text

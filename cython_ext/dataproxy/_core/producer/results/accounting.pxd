@@ -46,6 +46,8 @@ ctypedef struct Accounting:
     pthread_cond_t changed      # a pack was settled, or the producer closed
     # Everything below is guarded by lock.
     int64_t waiters
+    int64_t mark_waiters        # of them: those that wait for a serial
+    int64_t least_mark          # with any of these: none of them waits for a lower one
     bint rings                  # `changed` is signalled when the lock is released
     LoopWait* loop_waits        # event loops that wait for room or for a serial
     LoopWait* due               # waits of packs settled since the last wake, in that order

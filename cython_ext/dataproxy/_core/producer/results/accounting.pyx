@@ -306,7 +306,10 @@ cdef bint accounting_wait_mark(Accounting* k, int64_t mark, int64_t deadline_us)
     cdef bint settled
     pthread_mutex_lock(&k.lock)
     while k.oldest != NULL and k.oldest.serial <= mark and clock_us() < deadline_us:
+        k.least_mark = mark if k.mark_waiters == 0 else min(k.least_mark, mark)
+        k.mark_waiters += 1
         _wait(k, deadline_us)
+        k.mark_waiters -= 1
     settled = k.oldest == NULL or k.oldest.serial > mark
     pthread_mutex_unlock(&k.lock)
     return settled
@@ -370,13 +373,16 @@ cdef bint accounting_wait_result(Accounting* k, PackResult* v, int64_t deadline_
 
 
 cdef void accounting_wake(Accounting* k) noexcept nogil:
-    """Wake event loops, and every waiting thread when the lock is released, and let waiting senders try again.
+    """Wake event loops, and waiting threads when the lock is released, and let waiting senders try again.
 
+    Who waits for a serial sleeps until it is reached: with one message in each pack, the thread would otherwise wake up
+    for each of them.
     Locality: executor; a sender that gives up packs.  Locks: lock is held by ``accounting_hold``; takes the queues'.
     """
     atomic_add(&k.turns, 1)
     atomic_store(&k.awaiting, 0)
-    k.rings = k.waiters > 0
+    k.rings = k.waiters > k.mark_waiters or (
+        k.mark_waiters > 0 and (k.oldest == NULL or k.oldest.serial > k.least_mark))
     if k.due != NULL:
         waits_ring(&k.due)
     if k.loop_waits != NULL:

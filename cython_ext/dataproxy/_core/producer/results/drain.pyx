@@ -15,6 +15,7 @@ from dataproxy._core.producer.results.undelivered cimport (
     UndeliveredPack, undelivered_pack_next, undelivered_pack_open, undelivered_missed, undelivered_put_back,
     undelivered_spent, undelivered_take,
 )
+from dataproxy._core.producer.accumulate.batcher cimport batcher_mark
 from dataproxy._core.producer.accumulate.streamlife cimport streams_leave, streams_tidy
 from dataproxy._core.producer.accumulate.streams cimport Stream as CStream
 
@@ -101,7 +102,7 @@ cdef class UndeliveredMessages:
             (<const char*>x.stream.stream.p)[:x.stream.stream.n].decode(),
             (<const char*>x.stream.attrs.p)[:x.stream.attrs.n].decode() if x.stream.attrs.n else "",
             (<const char*>attrs.p)[:attrs.n].decode() if attrs.n else "",
-            x.data_time_ms, body.p[:body.n], x.index - 1, fields)
+            x.data_time_ms, body.p[:body.n], x.index - 1, fields, (<bytes>batcher_mark(&self.core.engine.batcher)).decode())
         if x.index == x.count:
             self.spent(x)
         return out

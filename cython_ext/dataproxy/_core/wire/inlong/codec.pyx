@@ -30,6 +30,7 @@ OPS.arrange = NULL
 OPS.frame = frame_around
 OPS.restore = NULL
 OPS.address = NULL
+OPS.place = NULL
 OPS.name_items = name_items
 OPS.serve = serve_frame
 OPS.refuse = refuse_reply

@@ -83,6 +83,7 @@ cdef int describe_family(int number, FamilyForm* out) noexcept nogil:
     out.text = False
     out.least = slice_of(NULL, 0)
     out.arranged = False
+    out.single = False
     if number == TYPE_LINES or number == TYPE_COMMON or number == FAMILY_BINARY_LINES:
         out.items = ITEM_LINES
     elif number == TYPE_PAIRS:

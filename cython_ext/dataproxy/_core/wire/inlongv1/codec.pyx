@@ -29,6 +29,7 @@ OPS.arrange = arrange_items
 OPS.frame = frame_v1
 OPS.restore = NULL
 OPS.address = NULL
+OPS.place = NULL
 OPS.name_items = name_items         # refuses items that were arranged
 OPS.serve = serve_either
 OPS.refuse = refuse_either

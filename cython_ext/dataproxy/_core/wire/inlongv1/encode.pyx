@@ -45,6 +45,7 @@ cdef int describe_v1(int number, FamilyForm* out) noexcept nogil:
     out.ids = False
     out.text = False
     out.arranged = True
+    out.single = False
     return ST_OK if number == FAMILY_V1 else ST_INVALID
 
 

@@ -22,6 +22,20 @@ cdef enum:                      # limits
 
 cdef enum:
     PROTOCOL_VERSION = 3        # of a Java client of InLong's time
+    SERVICE_WRITE = 3
+    METHOD_SEND = 13
+
+
+cdef enum:                      # families of frames (FrameSpec.family)
+    FAMILY_TUBEMQ = 0x4013      # one message into one partition
+
+
+cdef enum:                      # codes of brokers, as a producer sees them
+    BROKER_CODES = 1000         # added to all of them: without it they would look like statuses of HTTP
+    BROKER_CODE_MOST = 599
+    CODE_OK = 200
+    CODE_EXCEPTION = 501        # the broker's program failed: what a client of C++ calls such an answer
+    CODE_UNSPECIFIED = 599
 
 
 cdef enum RpcStatus:

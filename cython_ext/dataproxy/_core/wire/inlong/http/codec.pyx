@@ -32,6 +32,7 @@ OPS.arrange = NULL
 OPS.frame = request_around
 OPS.restore = decode_in_place
 OPS.address = put_host
+OPS.place = NULL
 OPS.name_items = name_nothing
 OPS.serve = serve_request
 OPS.refuse = refuse_answer

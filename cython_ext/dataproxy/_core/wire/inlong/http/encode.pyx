@@ -33,6 +33,7 @@ cdef int describe_lines(int number, FamilyForm* out) noexcept nogil:
     out.ids = False
     out.text = True
     out.arranged = False
+    out.single = False
     return ST_OK if number == FAMILY_REPORT else ST_INVALID
 
 

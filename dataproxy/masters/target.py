@@ -1,4 +1,4 @@
-"""Targets of consumers: the masters that a text or a list names."""
+"""Targets that name masters, as a text or a list."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from dataproxy.consumer.group.asking import Address
 from dataproxy.errors import ConfigError
 from dataproxy.problems import plain_text, shown
 from dataproxy.shown import without_secrets
 
-__all__ = ["MASTER_PORT", "MASTER_TLS_PORT", "Target", "parse_target"]
+__all__ = ["MASTER_PORT", "MASTER_TLS_PORT", "Address", "Target", "parse_target"]
 
 #: Ports of a master when a target names none.
 MASTER_PORT: Final = 8715
@@ -34,6 +33,13 @@ _MEANT: Final = {
     "tcp": "tcp:// is for the proxies that a producer sends to. ",
     "tls": "tls:// is for the proxies that a producer sends to. ",
 }
+
+
+class Address(NamedTuple):
+    """Where a master or a broker listens."""
+
+    host: str
+    port: int
 
 
 class Target(NamedTuple):
