@@ -14,6 +14,7 @@ from dataproxy.wire.tubemq.texts import Partition
 from tests.native.probe_fetch import Reader
 from tests.simgroup.app import App
 from tests.simgroup.hosts import GROUP, true_ms
+from tests.simgroup.laws import LawError
 from tests.simgroup.lines import Line
 from tests.simgroup.plan import S
 
@@ -261,6 +262,8 @@ class Node(Watcher):
             for event in events:
                 self.driver.take(event, now)
             wait = self.driver.turn(now, true_ms(self.world.now) + self.skew_ms)
+        except LawError:
+            raise
         except Exception as error:
             self.world.laws.broken("error", f"of the driver of {self.client}: {error!r}")
         self._turn_at = self.world.now + int(wait * S) + 1 if wait > 0 else self.world.now

@@ -189,6 +189,10 @@ def test_a_result_makes_a_master_forget_an_event_whose_answer_was_lost(
     again = event(time.monotonic() + 20, reportSubscribeInfo=True, event=done)
     assert sorted(again.subscribeInfo) == sorted(lost.subscribeInfo) != []
     assert again.rebalanceId > lost.rebalanceId
+    held = {"reportSubscribeInfo": True, "subscribeInfo": list(again.subscribeInfo)}
+    for _ in range(3):  # the first one ends the event, behind it nothing was lost
+        answer = master.ask("HeartRequestC2M", event=done, **held, **who, **ids)
+        assert (answer.errCode, answer.HasField("event")) == (200, False)
     assert master.ask("CloseRequestC2M", **who).errCode == 200
 
 

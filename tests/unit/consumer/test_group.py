@@ -6,14 +6,14 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dataproxy.consumer.driver import Driver
-from dataproxy.consumer.group.asking import Release
+from dataproxy.consumer.group.asking import Hold, Release
 from dataproxy.consumer.group.holdings import Holding, State
 from dataproxy.consumer.group.masters import Masters
 from dataproxy.consumer.group.member import Member
@@ -199,15 +199,62 @@ def tells_of_a_partition_too_late(patch: Callable[..., None]) -> None:
     patch(Driver, "_release", release)
 
 
-PLANTED = [
-    forgets_to_register_again, stays_with_a_standby, keeps_what_brokers_refuse, gives_back_without_waiting,
-    tells_brokers_nothing_when_it_leaves, misses_events, reports_what_it_never_got, never_ends_an_event,
-    offers_packs_of_others, confirms_what_it_forgets, tells_of_a_partition_too_late,
-]  # fmt: skip
+def tells_of_a_partition_twice(patch: Callable[..., None]) -> None:
+    whole = Driver._hold
+
+    def hold(self: Driver, order: Hold, now: float) -> None:
+        whole(self, order, now)
+        self._watcher.assigned(order.partition, self._next)
+
+    patch(Driver, "_hold", hold)
+
+
+def begins_at_the_end(patch: Callable[..., None]) -> None:
+    """A member that skips what was sent while a partition changed hands."""
+    whole = Member._taking
+
+    def taking(self: Member, holding: Holding) -> Any:
+        message = whole(self, holding)
+        message.readStatus = 2
+        return message
+
+    patch(Member, "_taking", taking)
+
+
+def knows_no_other_answers(patch: Callable[..., None]) -> None:
+    def tell(self: Driver, key: str, code: int, text: bytes, now: float) -> None:
+        raise KeyError(code)
+
+    patch(Driver, "_tell", tell)
+
+
+PLANTED = {
+    forgets_to_register_again: "assigned",
+    stays_with_a_standby: "assigned",
+    misses_events: "assigned",
+    reports_what_it_never_got: "assigned",
+    never_ends_an_event: "assigned",
+    keeps_what_brokers_refuse: "state",
+    gives_back_without_waiting: "state",
+    tells_of_a_partition_too_late: "state",
+    tells_of_a_partition_twice: "order",
+    tells_brokers_nothing_when_it_leaves: "gone",
+    offers_packs_of_others: "owner",
+    confirms_what_it_forgets: "again",
+    begins_at_the_end: "seen",
+    knows_no_other_answers: "error",
+}
+
+
+def broken_laws(seeds: int) -> Iterator[str]:
+    """Yield the law that each failing seed breaks."""
+    for seed in range(seeds):
+        problem = fails(make_plan(seed))
+        if problem:
+            yield problem.partition("us: ")[2].split(" ", 1)[0]
 
 
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
-def test_a_planted_mistake_is_noticed(plant: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_mistake_breaks_its_law(plant: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch.setattr)
-    with pytest.raises(LawError):
-        play_all(World(make_plan(seed)) for seed in range(300))
+    assert PLANTED[plant] in broken_laws(300)
