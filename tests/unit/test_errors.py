@@ -135,6 +135,7 @@ def test_retry_classes():
         **dict.fromkeys(FRAMING, 7),
         **dict.fromkeys(SPLIT, 8),
     }
+    want |= {1400: 4, 1401: 4, 1403: 6, 1415: 6, 1419: 2, 1500: 1, 1501: 1, 1503: 5, 1510: 1, 1599: 6}  # of TubeMQ
     assert want == codes.RETRY_CLASS
     assert {int(member): member.name for member in codes.RetryClass} == dict(
         enumerate(["OK", "NODE", "BACKOFF", "LATE", "NO", "DRAINED", "FEW", "FRAMING", "SPLIT"])
