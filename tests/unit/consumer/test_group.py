@@ -204,7 +204,7 @@ def tells_of_a_partition_twice(patch: Callable[..., None]) -> None:
 
     def hold(self: Driver, order: Hold, now: float) -> None:
         whole(self, order, now)
-        self._watcher.assigned(order.partition, self._next)
+        self._watcher.assigned(order.partition, self._next, lambda paused: None, moved=False)
 
     patch(Driver, "_hold", hold)
 
