@@ -9,7 +9,8 @@ from dataproxy._core.base.snappy.compress cimport pack_block, pack_bound, unpack
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK, status_name
 from dataproxy._core.wire.api cimport (
-    ITEM_LINES, ITEM_OBJECTS, Admission, FamilyForm, FrameSpec, NumberedNames, Request, ServerProfile, WireEvent, WireOps,
+    ITEM_LINES, ITEM_OBJECTS, Admission, FamilyForm, FrameSpec, NumberedNames, Request, ServerProfile, WireEvent,
+    WireOps,
 )
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 from dataproxy._core.wire.inlong.http.codec cimport http_ops

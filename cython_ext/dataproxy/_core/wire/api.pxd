@@ -196,7 +196,8 @@ ctypedef struct WireOps:
     # Write the name of the server (host:port) into a request that `frame` or `heartbeat` made.  NULL: they name none.
     void (*address)(uint8_t* request, size_t n, Slice server) noexcept nogil
     # Write into a request that `frame` made which partition of which store of the server takes it, and the client's
-    # admission; a negative partition leaves what is written there.  The size stays the same.  NULL: requests name neither.
+    # admission; a negative partition leaves what is written there.  The size stays the same.  NULL: requests name
+    # neither.
     void (*place)(uint8_t* request, int store, int partition, const Admission* admission) noexcept nogil
     # Append `count` items of a pack in the form ITEM_ATTRS, each with its own name, so that the name stays the same in
     # a frame with a part of the pack.  ends[2 * i] gets the end of item i in p, ends[2 * i + 1] its end in `out`,

@@ -102,7 +102,8 @@ cdef class UndeliveredMessages:
             (<const char*>x.stream.stream.p)[:x.stream.stream.n].decode(),
             (<const char*>x.stream.attrs.p)[:x.stream.attrs.n].decode() if x.stream.attrs.n else "",
             (<const char*>attrs.p)[:attrs.n].decode() if attrs.n else "",
-            x.data_time_ms, body.p[:body.n], x.index - 1, fields, (<bytes>batcher_mark(&self.core.engine.batcher)).decode())
+            x.data_time_ms, body.p[:body.n], x.index - 1, fields,
+            (<bytes>batcher_mark(&self.core.engine.batcher)).decode())
         if x.index == x.count:
             self.spent(x)
         return out
