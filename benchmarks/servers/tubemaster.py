@@ -17,7 +17,7 @@ from tests.support.tubeserver.settings import Settings
 
 async def _run(broker_port: int, topic: str, partitions: int) -> None:
     settings = Settings({topic: partitions}, balance_s=0.0)
-    master = Master(settings, Broker(settings.broker_id, "127.0.0.1", broker_port))
+    master = Master(settings, [Broker(settings.broker_id, "127.0.0.1", broker_port)])
     listener = Listener(Service((1,), master.work, time.monotonic, [], Faults()), [])
     listener.start()
     print(listener.port, flush=True)
