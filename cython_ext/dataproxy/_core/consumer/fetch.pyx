@@ -43,7 +43,7 @@ cdef enum:
     COMMIT = 18
     LARGEST_PACK = 524288       # bytes that a broker puts into one answer, unless a single message has more
     TEXT_MOST = 800             # bytes of a broker's text that are told
-    FIRST_NOTHING_MS = 10       # first wait after an answer without messages; doubled with each
+    FIRST_NOTHING_MS = 2        # first wait after an answer without messages; doubled with each
 
 
 cdef enum:                      # a broker's codes, and the waits after them in ms
