@@ -1,6 +1,7 @@
 # Everything a developer or user runs.  `make demo` and `make test` do all of their set-up themselves.
 #   PYTHON=python3.12 make test      another interpreter than python3
-#   make test T="tests/unit -k pack" a part of the suite
+#   make test T="tests/unit -k pack"        a part of the suite
+#   make test WORKERS=1                     in one process; it takes two otherwise
 PYTHON ?= python3
 VENV   ?= .venv
 T      ?= tests
@@ -10,9 +11,10 @@ SANITIZED ?= tests/unit tests/loopback
 # The part of SANITIZED that .ci/run has time for: tests of compiled code with memory, threads and sockets.
 SANITIZED_SOCKETS := $(filter-out %/test_asynchronous.py %/test_asynchronous_seeds.py,$(wildcard tests/loopback/producer/test_*.py))
 SANITIZED_MEMORY  := $(addprefix tests/unit/,base conn consumer encode pack producer server wire) tests/loopback/hub \
-                     $(wildcard tests/loopback/test_*.py) $(SANITIZED_SOCKETS)
-SANITIZED_CONSUMER := $(addprefix tests/loopback/tubemq/test_consumer_,reading.py confirms.py asyncio.py)
-SANITIZED_THREADS := $(SANITIZED_CONSUMER) tests/unit/producer tests/unit/server tests/loopback/faults tests/loopback/hub \
+                     $(wildcard tests/loopback/test_*.py tests/loopback/tubemq/test_producer*.py) $(SANITIZED_SOCKETS)
+SANITIZED_TUBEMQ  := $(addprefix tests/loopback/tubemq/test_,consumer_reading.py consumer_confirms.py consumer_asyncio.py \
+                     producer.py producer_faults.py)
+SANITIZED_THREADS := $(SANITIZED_TUBEMQ) tests/unit/producer tests/unit/server tests/loopback/faults tests/loopback/hub \
                      $(filter-out %/test_send_rows.py %/test_send_rows_refused.py,$(SANITIZED_SOCKETS))
 FUZZ_SECONDS ?= 60
 MESSAGES ?= 1000000
@@ -24,6 +26,7 @@ REFRESHES ?= 10
 SECONDS ?= 60
 MINUTES ?= 30
 PROCESSES ?= 2
+WORKERS ?= 2
 
 PY := $(VENV)/bin/python
 export PYTHON VENV
@@ -50,8 +53,8 @@ build: setup ## compile the core in place (release profile)
 demo: build ## 336,776 real flights through Spark, producer and hub, and every row accounted for
 	@$(PY) examples/flights_demo.py
 
-test: build ## the whole test suite
-	@$(PY) -m pytest $(T)
+test: build ## the whole test suite, in WORKERS (2) processes
+	@$(PY) -m pytest -n $(WORKERS) --dist loadfile $(T)
 
 lint: setup ## ruff, cython-lint, generated files
 	@$(PY) -m ruff check .

@@ -38,12 +38,14 @@ tsan)
 *) echo "sanitize: unknown profile $profile" >&2; exit 2 ;;
 esac
 
-leave_out_leaks_of_others() { # removes leak reports in which no block was allocated by the core
+# Removes leak reports in which no block was allocated by the core.  The interpreter uses the memory of a float again for
+# the next one, whoever makes that: the stack tells nothing of the float that was left.
+leave_out_leaks_of_others() {
     local report
     for report in "$reports"/*; do # either runtime may be the one that opens the file
         grep -qs 'ERROR: LeakSanitizer' "$report" || continue
         ! grep -qE 'ERROR: AddressSanitizer|runtime error:' "$report" || continue
-        [ -n "$(awk -v RS= '/leak of/ && /dataproxy\/_core\//' "$report")" ] || rm "$report"
+        [ -n "$(awk -v RS= '/leak of/ && /dataproxy\/_core\// && !/#1 .* in PyFloat_FromDouble/' "$report")" ] || rm "$report"
     done
 }
 

@@ -11,15 +11,17 @@ ROOT = Path(__file__).parents[2]
 STEPS = ["build", "lint", "types", "instructions", "test-interop", "test-wheel", "test-asan", "test-tsan", "test"]
 
 
-def run(folder: Path, failing: str = "") -> tuple[int, list[str]]:
+def run(folder: Path, failing: str = "", endless: str = "") -> tuple[int, list[str]]:
     """Run a copy of the script with a `make` that only names its target."""
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci")
     make = folder / "programs" / "make"
     make.parent.mkdir()
-    make.write_text(f'#!/bin/sh\necho "made $2"\n[ "$2" != "{failing}" ]\n')
+    make.write_text(f'#!/bin/sh\necho "made $2"\n[ "$2" != "{endless}" ] || exec sleep 600\n[ "$2" != "{failing}" ]\n')
     make.chmod(0o755)
     environment = {**os.environ, "PATH": f"{make.parent}:{os.environ['PATH']}"}
+    if endless:
+        environment["DATAPROXY_CI_SECONDS"] = "1"
     done = subprocess.run(
         [folder / ".ci" / "run"], env=environment, capture_output=True, text=True, timeout=60, check=False
     )
@@ -45,3 +47,12 @@ def test_a_failed_step_fails_the_run_and_is_named(tmp_path, failing):
     assert status != 0
     assert f"{failing}, FAILED" in minutes(lines)
     assert lines.count("== minutes by step") == 1
+
+
+@pytest.mark.parametrize("endless", ["test-asan", "test-interop", "test"])
+def test_a_step_without_an_end_is_ended_and_what_it_printed_is_shown(tmp_path, endless):
+    status, lines = run(tmp_path, endless=endless)
+    assert status != 0
+    assert f"made {endless}" in lines
+    assert "== over 1 s: what still runs is ended" in lines
+    assert endless not in minutes(lines)

@@ -78,6 +78,7 @@ cdef int frame_pack(const WireOps* wire, const FrameRules* rules, PackPool* spar
         spec.compressed = _compress(spares, p, tail)
     if p.head + p.body_n + tail > p.cap and pack_grow(p, p.head + p.body_n + tail) != ST_OK:
         return ST_NO_MEMORY
+    spec.body = slice_of(p.buf + p.head, p.body_n)      # where it lies by now: `frame` may look at it once more
     p.frame = p.buf                 # counted as it is from here on: nothing grows any more
     pool_count(spares, p)
     status = wire.frame(&spec, p.buf, p.body_n, &start, &size)
