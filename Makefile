@@ -10,7 +10,7 @@ ROUNDS ?= 200
 SANITIZED ?= tests/unit tests/loopback
 # The part of SANITIZED that .ci/run has time for: tests of compiled code with memory, threads and sockets.
 SANITIZED_SOCKETS := $(filter-out %/test_asynchronous.py %/test_asynchronous_seeds.py,$(wildcard tests/loopback/producer/test_*.py))
-SANITIZED_MEMORY  := $(addprefix tests/unit/,base conn consumer encode pack producer server wire) tests/loopback/hub \
+SANITIZED_MEMORY  := $(addprefix tests/unit/,base conn consumer encode pack producer server wire) tests/loopback/hub tests/loopback/consumer \
                      $(wildcard tests/loopback/test_*.py tests/loopback/tubemq/test_producer*.py) $(SANITIZED_SOCKETS)
 SANITIZED_TUBEMQ  := $(addprefix tests/loopback/tubemq/test_,consumer_reading.py consumer_confirms.py consumer_asyncio.py \
                      producer.py producer_faults.py)

@@ -84,7 +84,7 @@ cdef class ConsumerCore:
 
     def __cinit__(self, bytes client not None, bytes group not None, *, double call, double connect, double confirm,
                   double nothing, int64_t prefetch_bytes, TlsContexts tls=None, bint awaited=False):
-        cdef TlsHolder* holder = NULL if tls is None else tls.join()
+        cdef TlsHolder* holder
         cdef int status
         self.generation = this_generation
         self.holds = {}
@@ -93,6 +93,7 @@ cdef class ConsumerCore:
         self.loop = <Loop*>calloc(1, sizeof(Loop))
         if self.loop == NULL:
             raise MemoryError("no memory for a consumer")
+        holder = NULL if tls is None else tls.join()
         status = loop_open(
             self.loop, slice_of(<const char*>client, len(client)), slice_of(<const char*>group, len(group)), holder)
         if status == ST_NO_MEMORY:

@@ -32,7 +32,7 @@ from dataproxy._core.net.recvbuf cimport (
     recvbuf_consume, recvbuf_data, recvbuf_filled, recvbuf_free, recvbuf_init, recvbuf_rest, recvbuf_room,
 )
 from dataproxy._core.net.tls cimport transport_tls
-from dataproxy._core.net.tlsholder cimport holder_join, holder_leave
+from dataproxy._core.net.tlsholder cimport holder_leave
 from dataproxy._core.net.transport cimport transport_init, transport_tcp
 from dataproxy._core.plat.atomic cimport atomic_load, atomic_store, relaxed_add
 from dataproxy._core.plat.socket cimport close, iovec
@@ -48,7 +48,7 @@ cdef enum:
 
 
 cdef int loop_open(Loop* p, Slice client, Slice group, TlsHolder* tls) noexcept nogil:
-    """Make a loop that is ready to run; limits are filled by the caller.
+    """Make a loop that is ready to run; limits are filled by the caller.  A user of ``tls`` is the loop's from now on.
 
     Locality: its creator.  ST_OK, ST_NO_MEMORY or ST_SYSTEM; after a failure ``loop_free`` follows.
     """
@@ -58,7 +58,7 @@ cdef int loop_open(Loop* p, Slice client, Slice group, TlsHolder* tls) noexcept 
     p.poller.epfd = -1
     p.clock = system_clock()
     p.transport = transport_tcp() if tls == NULL else transport_tls()
-    p.tls = holder_join(tls)
+    p.tls = tls
     hooks.context = p
     hooks.connection = _connection
     status = exchange_open(&p.exchange)
