@@ -96,6 +96,23 @@ def test_a_skipped_message_makes_the_offsets_of_its_pack_unknown(
     assert bodies(iter(pieces)) == filled.between(places["1:one:0"], INDEX, END)
 
 
+@pytest.mark.parametrize("after", [0, 2])
+def test_a_broker_that_has_nothing_for_a_moment_ends_no_range(
+    reader: RangeReader, place: Place, filled: Filled, server: TubeServer, after: int
+) -> None:
+    seen = itertools.count()
+    server.on(GET, ("code", 404, "nothing new"), times=3, when=lambda _: next(seen) >= after)
+    assert bodies(reader.read(place, 0, END)) == filled.between(place, 0, END)
+
+
+def test_a_broker_that_has_nothing_before_its_end_is_an_error(
+    reader: RangeReader, place: Place, filled: Filled, server: TubeServer
+) -> None:
+    server.on(GET, ("code", 404, "nothing new"), times=None)
+    with pytest.raises(TransportError, match=f"gives no message at 0, and says that they go to {END}"):
+        bodies(reader.read(place, 0, END))
+
+
 def test_filters(calls: Calls, config: ConsumerConfig, place: Place, filled: Filled) -> None:
     wanted = config.replace(topics={"one": ["t1"], "three": ["t0", "t2"]})
     kinds = {1} if place.topic == "one" else {0, 2}
