@@ -106,7 +106,7 @@ def parse_target(text: str) -> Target:
             hint="`dataproxy topics` shows what masters say of topics",
         )
     if scheme not in _SCHEMES:
-        near = nearest_name(scheme, _SCHEMES)
+        near = nearest_name(scheme, (*_SCHEMES, "tubemq", "tubemqs"))
         meant = f"did you mean {near}://? " if near else ""
         raise ConfigError(f"target {text!r} has the unknown scheme {scheme!r}", hint=meant + _FORMS)
     _check_one_kind(text, scheme, rest)
