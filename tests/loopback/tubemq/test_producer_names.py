@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -43,11 +43,11 @@ def let_masters_say(tube: TubeServer, number: int, host: str) -> None:
 
 @pytest.mark.parametrize("ordering", ["none", "key"])
 def test_messages_wait_for_a_broker_without_an_address(
-    tube: TubeServer, ordering: str, caplog: pytest.LogCaptureFixture
+    tube: TubeServer, ordering: Literal["none", "key"], caplog: pytest.LogCaptureFixture
 ) -> None:
     let_masters_say(tube, 0, NOWHERE)
     with caplog.at_level(logging.WARNING), Producer(tube.target, **QUICK, ordering=ordering) as producer:
-        delivery = producer.send("one", b"x", **({"key": "k"} if ordering == "key" else {}))
+        delivery = producer.send("one", b"x", key="k" if ordering == "key" else None)
         assert eventually(lambda: NOWHERE in str(producer.report().last_error))
         tube.off()
         delivery.result(SECONDS)

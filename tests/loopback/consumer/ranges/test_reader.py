@@ -14,7 +14,7 @@ from dataproxy.consumer.ranges.calls import Calls
 from dataproxy.consumer.ranges.places import Place
 from dataproxy.consumer.ranges.reader import Lost, Piece, RangeReader
 from dataproxy.consumer.ranges.registering import Client
-from dataproxy.errors import GroupRefusedError, TransportError
+from dataproxy.errors import GroupRefusedError, RemoteProtocolError, TransportError
 from tests.loopback.consumer.ranges.conftest import COUNT, INDEX, Filled
 from tests.support.tubeserver import TubeServer
 
@@ -103,6 +103,21 @@ def test_a_broker_that_has_nothing_for_a_moment_ends_no_range(
     seen = itertools.count()
     server.on(GET, ("code", 404, "nothing new"), times=3, when=lambda _: next(seen) >= after)
     assert bodies(reader.read(place, 0, END)) == filled.between(place, 0, END)
+
+
+@pytest.mark.parametrize("offsets", [{}, {"currOffset": 0}, {"currOffset": -1, "maxOffset": -1}])
+def test_a_registration_without_offsets_is_no_empty_store(
+    reader: RangeReader, place: Place, filled: Filled, server: TubeServer, offsets: dict[str, int]
+) -> None:
+    def mangle(answer: Any) -> None:
+        answer.ClearField("currOffset")
+        answer.ClearField("maxOffset")
+        for name, value in offsets.items():
+            setattr(answer, name, value)
+
+    server.on(REGISTER, ("mangle", mangle), times=None)
+    with pytest.raises(RemoteProtocolError, match="names no offsets"):
+        bodies(reader.read(place, 0, END))
 
 
 def test_a_broker_that_has_nothing_before_its_end_is_an_error(

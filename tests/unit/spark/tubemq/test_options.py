@@ -104,6 +104,7 @@ def test_unknown_names(name, told):
         ({"failOnDataLoss": "perhaps"}, "failOnDataLoss"),
         ({"timeZone": "Mars/Base"}, "timeZone='Mars/Base' is no time zone"),
         ({"timeZone": "../etc/passwd"}, "is no time zone"),
+        ({"timeZone": "posix/UTC"}, "is no time zone"),  # Python knows it, Arrow does not
         ({"maxOffsetsPerTrigger": "9"}, "maxOffsetsPerTrigger is for streams"),
         ({"maxOffsetsPerTrigger": "-1"}, "maxOffsetsPerTrigger"),
         ({"startingOffsets": "soon"}, "startingOffsets='soon' is not allowed"),
