@@ -74,7 +74,7 @@ class MasterSource:
         # Brokers get a new signature with each heartbeat, and take those of the last 20 s.
         self._interval = min(config.discovery_interval, _PROOF_SECONDS if config.user else config.discovery_interval)
         self._asked = threading.Event()
-        self._new = False  # a topic is new; written under lock, or before there is a thread
+        self._new = False  # a topic or the owner is new; set after what is new, and before the event
         self._doubted = False
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
