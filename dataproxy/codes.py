@@ -547,7 +547,8 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "DeliveryExpired",
         "not delivered within `delivery_timeout`",
         True,
-        'check that the proxies are reachable (`dataproxy doctor TARGET`); details["cause"] has the last answer',
+        "check that the servers are reachable (`dataproxy doctor TARGET`, for TubeMQ `dataproxy topics`);"
+        ' details["cause"] has the last answer',
     ),
     LocalCode(
         "DROPPED",

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dataproxy.codes import LOCAL_CODES, RetryClass, code_name, describe, retry_class
+from dataproxy.numbers import BROKER_CODES
 from dataproxy.shown import printable
 
 if TYPE_CHECKING:
@@ -224,6 +225,11 @@ class DeliveryDropped(DeliveryError):  # noqa: N818 - named like an outcome
     _default_retriable = True
 
 
+def server_of(code: int) -> str:
+    """Return what the server is whose answer a code is: a broker of TubeMQ's, or a proxy."""
+    return "broker" if BROKER_CODES < code < 2 * BROKER_CODES else "proxy"
+
+
 class DeliveryFailed(DeliveryError):  # noqa: N818 - named like an outcome
     """Report an accepted message that a proxy refused for good, or that was given up."""
 
@@ -237,7 +243,7 @@ class DeliveryFailed(DeliveryError):  # noqa: N818 - named like an outcome
         what = f" ({meaning})" if meaning else ""
         retriable = retry_class(code) not in (RetryClass.NO, RetryClass.FRAMING, RetryClass.SPLIT, RetryClass.OK)
         return cls(
-            f"the proxy refused the message with code {code}{what}{said}",
+            f"the {server_of(code)} refused the message with code {code}{what}{said}",
             code=code,
             retriable=retriable,
             hint=hint,

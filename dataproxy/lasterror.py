@@ -52,7 +52,8 @@ _CAUSES: Final = {
 }
 _FOREIGN: Final = {
     FP_HTTP: "it answered in HTTP: this is the port of a web server (if it is a Manager, its target begins with http://)",
-    FP_TLS: "it answered in TLS, and this connection has none: write tls:// in target, or set tls=True",
+    FP_TLS: "it answered in TLS, and this connection has none: write tls:// (for TubeMQ tubemqs://) in target, or set"
+    " tls=True",
 }
 #: Said by the core about a lost connection over which nothing was ever received (conn/pool).
 _UNHEARD: Final = "nothing was heard"
@@ -67,7 +68,7 @@ _TLS: Final = {
     TLS_VERSION: ("TLS_VERSION", "there is no version of TLS, or no cipher, that both sides accept"),
     TLS_CLIENT_NEEDED: ("TLS_CLIENT_CERTIFICATE", "it wants a client certificate, and none was given"),
     TLS_CLIENT_REFUSED: ("TLS_CLIENT_CERTIFICATE", "it refused the client certificate (alert {})"),
-    TLS_PLAIN: ("TLS_PLAIN", "it does not speak TLS: write tcp:// in target, or check the port"),
+    TLS_PLAIN: ("TLS_PLAIN", "it does not speak TLS: write tcp:// (for TubeMQ tubemq://) in target, or check the port"),
     TLS_CLOSED: (
         "TLS_PLAIN",
         "it closed the connection in the handshake: if it does not speak TLS, write tcp:// in target",
@@ -127,7 +128,7 @@ def why(kind: int, detail: int, said: str) -> str:
             text = "connect_timeout passed" if kind == CE_CONNECT_FAILED else "closed by the proxy"
         if kind == CE_LOST and said == _UNHEARD:
             if detail < TLS_FIRST:
-                text += " before it sent anything: if it speaks TLS, write tls:// in target"
+                text += " before it sent anything: if it speaks TLS, write tls:// (for TubeMQ tubemqs://) in target"
         elif kind == CE_LOST and said:
             text += (
                 f" while {printable(said)} was being sent: if this repeats, the proxy's limit of a frame"

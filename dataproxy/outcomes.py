@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dataproxy.codes import describe
-from dataproxy.errors import DeliveryDropped, DeliveryError, DeliveryExpired, DeliveryFailed
+from dataproxy.errors import DeliveryDropped, DeliveryError, DeliveryExpired, DeliveryFailed, server_of
 from dataproxy.escapes import unescape_attrs
 from dataproxy.lasterror import LastError, cause_of, packed_error, tells_of_size
 from dataproxy.numbers import (
@@ -259,7 +259,7 @@ def delivery_error(fields: ResultFields, position: int, own_id: str | None = Non
         return DeliveryDropped(meaning, hint=describe("DROPPED")[1], details=details)
     also = "; it may have arrived" if maybe else ""
     if refused:
-        also += f"; the last refusal by a proxy was code {refused} ({describe(refused)[0]}){_said(text)}"
+        also += f"; the last refusal by a {server_of(refused)} was code {refused} ({describe(refused)[0]}){_said(text)}"
     if trouble:
         also += f"; the last error was {trouble}"
     if code == LC_NO_SINK_ACK:
@@ -271,7 +271,10 @@ def delivery_error(fields: ResultFields, position: int, own_id: str | None = Non
             details=details,
         )
     if outcome == OUT_EXPIRED:
-        hint = "check that the proxies are reachable (dataproxy doctor TARGET), or raise delivery_timeout"
+        hint = (
+            "check that the servers are reachable (dataproxy doctor TARGET, for TubeMQ dataproxy topics), or raise"
+            " delivery_timeout"
+        )
         if trouble and tells_of_size(text):
             hint = _LIMIT_HINT
         return DeliveryExpired(f"{meaning} ({attempts} attempts){also}", hint=hint, details=details)
@@ -299,6 +302,7 @@ def delivery_result(watch: Watch, number: int, fields: ResultFields) -> Delivery
     return DeliveryResult(watch.group_id, watch.stream_id, None, delivery_error(fields, position, own_id))
 
 
+_INLONG_MARK = "&"
 #: What a message of type 6 has in the place of attributes.
 _NO_ATTRS = "_="
 
@@ -318,7 +322,14 @@ def undelivered(
     fields: ResultFields,
     mark: str = "&",
 ) -> Undelivered:
-    """Return one undelivered message from what its pack holds; ``mark`` stands between two attributes."""
+    """Return one undelivered message from what its pack holds; ``mark`` stands between two attributes.
+
+    Only InLong's attributes, between which ``&`` stands, have names with a meaning of their own.
+    """
+    if mark != _INLONG_MARK:
+        attrs = {**_attributes(frame_attrs, mark), **_attributes(item_attrs, mark)}
+        error = delivery_error(fields, position)
+        return Undelivered(group_id, stream_id, body, message_id(fields[8], position), fields[3], error, attrs, dt_ms)
     attrs = {**_attributes(frame_attrs, mark), **unescape_attrs(_attributes(item_attrs, mark))}
     if item_attrs == _NO_ATTRS:
         del attrs["_"]

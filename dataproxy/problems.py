@@ -41,7 +41,7 @@ _ID_FORBIDDEN = "&=|"
 _NO_TIMES = (bool, str, bytes, bytearray, memoryview)
 _SPLIT = (
     "split it, or raise max_frame_bytes if the proxies take larger frames (their max-msg-length), and buffer_bytes"
-    " where that is smaller"
+    " where that is smaller; with TubeMQ masters name the limit (maxMsgSize of the cluster or the topic)"
 )
 
 

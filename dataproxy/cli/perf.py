@@ -175,6 +175,7 @@ def producer_options(pairs: list[str] | None) -> dict[str, Any]:
 def open_target(target: str | None, *, hub: bool, hub_url: str) -> Iterator[tuple[str, HubFigures | None]]:
     """Yield the target, and the hub that is asked for its counts (None without one).  Raises ConfigError."""
     from dataproxy.perf.hub import HubFigures, hub_process
+    from dataproxy.producer.discovery.targets import refuse_masters
 
     if hub == (target is not None):
         raise ConfigError("no target was given" if target is None else "both TARGET and --hub were given",
@@ -182,6 +183,7 @@ def open_target(target: str | None, *, hub: bool, hub_url: str) -> Iterator[tupl
     if hub and hub_url:
         raise ConfigError("both --hub and --hub-url were given", hint="the hub that --hub starts is asked anyway")
     if target is not None:
+        refuse_masters(target)
         with contextlib.closing(HubFigures(hub_url)) if hub_url else contextlib.nullcontext() as figures:
             yield target, figures
         return

@@ -322,6 +322,9 @@ _OF_PROXIES: Final = {
     "manager_secret_file": "",
     "manager_header_file": "",
     "manager_tenant": "",
+    "manager_tls_ca": "",
+    "manager_tls_certificate": "",
+    "manager_tls_key": "",
     "cache_dir": "",
 }
 _TUBEMQ_INTERVAL: Final = 10.0  # s: a third of the time after which a master forgets a producer

@@ -27,7 +27,7 @@ from dataproxy.problems import seconds as seconds_of
 from dataproxy.producer.discovery.credentials import Credentials
 from dataproxy.producer.discovery.limited import side_by_side
 from dataproxy.producer.discovery.listfile import read_list
-from dataproxy.producer.discovery.targets import is_numeric, parse_target
+from dataproxy.producer.discovery.targets import is_numeric, parse_target, refuse_masters
 from dataproxy.producer.ingest.names import check_name
 from dataproxy.trust.files import proxy_files, uses_tls
 from dataproxy.types import DnsTarget, Endpoint, FileTarget, ManagerTarget, ProxyList
@@ -85,6 +85,8 @@ def examine(
     if isinstance(tls, bool):
         options["tls"], tls = tls, None
     if config is None:
+        if isinstance(target, str):
+            refuse_masters(target)
         config = load_producer_config(target, require_target=False, group_id=group_id, **options)
     elif target is not None or group_id is not None or options:
         raise ConfigError("config was given beside options", hint="use config.replace(...)")

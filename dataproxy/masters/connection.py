@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from dataproxy.errors import RemoteProtocolError
+from dataproxy.shown import printable
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.calls import METHODS, TOKEN, read_calls
 from dataproxy.wire.tubemq.reading import has_texts
@@ -16,7 +17,7 @@ from dataproxy.wire.tubemq.reading import has_texts
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["MasterConnection", "ServerFault", "fault_text"]
+__all__ = ["MasterConnection", "ServerFault", "fault_text", "shortened"]
 
 _MASTER_SERVICE: Final = 1
 _VERSION: Final = 3
@@ -26,6 +27,7 @@ _MOST_SLICES: Final = 3584
 _LARGEST_SLICE: Final = 65536
 _LARGEST_FRAME: Final = 32 << 20
 _PIECE: Final = 1 << 20
+_SHOWN: Final = 400  # characters of a server's text
 _BY_NAME: Final = {one.request: one for one in METHODS.values()}
 
 
@@ -82,7 +84,8 @@ class MasterConnection:
         last = call.parts[-1]
         if last.name == "RspExceptionBody":
             said = last.message.stackTrace.strip().partition("\n")[0]
-            raise ServerFault(f"{last.message.exceptionName}: {said}" if said else last.message.exceptionName)
+            name = last.message.exceptionName or "an exception without a name"
+            raise ServerFault(shortened(f"{name}: {said}" if said else name))
         if last.name != method.answer:
             raise RemoteProtocolError(f"it answers {name} with {last.name}, expected {method.answer}")
         if not has_texts(last.message):
@@ -135,6 +138,11 @@ class MasterConnection:
                 raise ConnectionError("the connection ended before the answer")
             data += piece
         return bytes(data)
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of a server's text, with escapes for what a terminal would obey."""
+    return printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def fault_text(error: OSError) -> str:

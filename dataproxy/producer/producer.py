@@ -496,7 +496,12 @@ class Producer(ProducerCore):
             lifecycle.warn_left(self)
 
     def _close_left(self) -> None:
-        """Close a producer that became garbage, and log what was not delivered."""
+        """Close a producer that became garbage, and log what was not delivered.
+
+        The garbage collector has ended the weak reference by which its source knew it, so it is given a new one:
+        messages may wait for servers that are not known yet.
+        """
+        self._source.adopt(self)
         report = self.close()
         _LOG.warning(
             "a producer that was not closed was garbage-collected and closed in the background: %d of %d messages"

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from dataproxy.codes import LOCAL_CODES
+from dataproxy.config.rules import is_tubemq
 from dataproxy.errors import TransportError
 from dataproxy.logs import logger
 from dataproxy.numbers import CE_CONNECTED
@@ -20,6 +21,11 @@ _LOG = logger()
 _LOOK_SECONDS: Final = 0.5
 _FIRST_SECONDS: Final = 1.0
 _REPEAT_SECONDS: Final = 30.0
+_OF_PROXIES: Final = "check the address, the firewall, and that the proxy runs: dataproxy doctor TARGET says which"
+_OF_TUBEMQ: Final = (
+    "brokers are connected when a topic of theirs is first used: call stream(TOPIC) before;"
+    " dataproxy topics says which brokers a topic has"
+)
 
 
 class Readiness:
@@ -58,14 +64,13 @@ class Readiness:
                 if left <= 0:
                     break
                 self._changed.wait(min(left, _LOOK_SECONDS))
-        last = core.report().last_error
+        last, tubemq = core.report().last_error, is_tubemq(core.config.target)
         known = LOCAL_CODES.get(last.code) if last is not None and last.code.startswith("TLS") else None
         raise TransportError(
-            f"no proxy was reached {'over TLS' if known else f'within {limit:g} s'}{core._trouble()}",
+            f"no {'broker' if tubemq else 'proxy'} was reached"
+            f" {'over TLS' if known else f'within {limit:g} s'}{core._trouble()}",
             code="CONNECT_FAILED" if known is None else known.code,
-            hint="check the address, the firewall, and that the proxy runs: dataproxy doctor TARGET says which"
-            if known is None
-            else known.hint,
+            hint=known.hint if known is not None else _OF_TUBEMQ if tubemq else _OF_PROXIES,
             details={} if last is None else {"address": last.address, "cause": last.code, "reason": last.reason},
         )
 
@@ -92,5 +97,6 @@ class Readiness:
         report = core.report()
         if report.pending and not self.connected(core):
             self._said = now
-            _LOG.warning("no proxy is connected; messages that wait: %d%s", report.pending, core._trouble())
+            kind = "broker" if is_tubemq(core.config.target) else "proxy"
+            _LOG.warning("no %s is connected; messages that wait: %d%s", kind, report.pending, core._trouble())
         return None

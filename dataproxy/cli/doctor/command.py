@@ -90,6 +90,7 @@ def _prepared(
     """Return the examination that the options ask for.  Raises ConfigError."""
     from dataproxy.config.units import parse_duration
     from dataproxy.doctor.examination import Examination
+    from dataproxy.producer.discovery.targets import refuse_masters
 
     options = named_options(pairs)
     for name, value in {"target": target, "group_id": group}.items():
@@ -103,6 +104,7 @@ def _prepared(
         raise ConfigError(f"--timeout {timeout!r} {error}") from None
     if target is not None and not target.strip():
         raise ConfigError("TARGET is empty", hint="leave it out to check this machine only")
+    refuse_masters(target or "")
     settings: dict[str, Any] = {"stream_id": stream, "send": send, "body": body.encode(errors="surrogateescape")}
     try:
         return Examination(

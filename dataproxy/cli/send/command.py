@@ -16,8 +16,8 @@ from dataproxy.errors import ConfigError
 __all__ = ["send"]
 
 
-_STREAM = typer.Option("--stream", "-s", metavar="ID", help="Stream id.")
-_GROUP = typer.Option("--group", "-g", metavar="ID", help="Group id (else the option group_id).")
+_STREAM = typer.Option("--stream", "-s", metavar="ID", help="Stream id, or topic of TubeMQ.")
+_GROUP = typer.Option("--group", "-g", metavar="ID", help="Group id (else the option group_id); not with TubeMQ.")
 _TARGET = typer.Option(
     "--target", "-t", metavar="ADDRESS", help="tcp://host:port,..., http://manager:8083, or tubemq://master."
 )

@@ -98,9 +98,11 @@ def run(job: Job, accounting: Accounting, progress: bool | None) -> None:
     still delivered.  Raises ConfigError and DiscoveryError before anything is sent.
     """
     from dataproxy import Producer
+    from dataproxy.producer.discovery.targets import parse_target
 
     _check_files(job.files)
     if not job.config.group_id and not is_tubemq(job.config.target):
+        parse_target(job.config.target)  # a misspelt one is the greater trouble
         raise ConfigError("no group was given", hint="give --group ID, or group_id in the configuration")
     producer = Producer(config=job.config)
     try:
@@ -253,7 +255,9 @@ def _settle(producer: Producer) -> None:
 def _close(producer: Producer, accounting: Accounting) -> None:
     """Close within ``close_timeout``; Ctrl-C or SIGTERM meanwhile closes at once."""
     connections = producer.stats().connections
-    accounting.connected = any(connection.sent_bytes or connection.read_bytes for connection in connections)
+    # A master has answered where the producer of TubeMQ was opened, unless it was told not to wait for that.
+    asked = is_tubemq(producer.config.target) and producer.config.start != "lazy"
+    accounting.connected = asked or any(connection.sent_bytes or connection.read_bytes for connection in connections)
     try:
         accounting.report = producer.close()
     except KeyboardInterrupt as error:

@@ -102,6 +102,7 @@ class _Range:
         self._filters = [item.encode() for item in dict(config.topics).get(place.topic, ())]
         self._group = ""  # that the partition is registered under
         self._asked: int | None = None  # the number of a request for a pack that is under way
+        self._store_end = 0  # when it was registered
         self._trouble = 0  # since the last progress
 
     def read(self, begin: int | None) -> Iterator[Piece]:
@@ -138,7 +139,7 @@ class _Range:
         """Register, and return where reading begins; what is gone is told."""
         self._asked = None
         found = self._client.take(self._place, 0 if begin is None else begin)
-        self._group = found.group
+        self._group, self._store_end = found.group, found.end
         if begin is None:
             return found.offset
         if found.offset != begin or found.end < self._end:
@@ -166,8 +167,10 @@ class _Range:
         code, _, offset, _, _, came, pack = self._get()
         if pack is None:
             after = self._confirm(consumed=False)
-            if after == position and code == FOUND:
+            if after <= position and code == FOUND:
                 raise _Again("a broker gives packs without messages")
+            if after <= position < self._store_end:
+                raise _Again(f"its broker gives no message at {position}, and says that they go to {self._store_end}")
             return max(after, position), None
         if offset != position:
             raise _Again(f"a pack begins at {offset}, expected {position}")

@@ -8,7 +8,7 @@ import random
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from dataproxy.errors import GroupRefusedError, TransportError
+from dataproxy.errors import GroupRefusedError, RemoteProtocolError, TransportError
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.credentials import Signature
 
@@ -94,8 +94,17 @@ class Client:
         return self.calls.post(place.address, message)
 
     def registered(self, number: int, group: str) -> Registered:
-        """Wait for the end of a registration."""
+        """Wait for the end of a registration.
+
+        Raises TransportError, and RemoteProtocolError for a success that does not say where the partition is read:
+        without offsets a store would look empty.
+        """
         answer = self.calls.wait(number)
+        told = answer.HasField("currOffset") and answer.HasField("maxOffset")
+        if answer.errCode == FOUND and not (told and answer.currOffset >= 0 and answer.maxOffset >= 0):
+            raise RemoteProtocolError(
+                f"a broker takes {group!r} as the reader of a partition, and names no offsets of it"
+            )
         return Registered(answer.errCode, answer.errMsg, group, answer.currOffset, answer.maxOffset)
 
     def post_unregister(self, place: Place, group: str, client: str = "") -> int:

@@ -132,6 +132,7 @@ class ProxySource:
     ) -> None:
         self._config = config
         self._owner = weakref.ref(owner)
+        self._adopted = False
         self._questions = Questions(config, auth, alone=alone)
         self._schedule = Schedule(config.discovery_interval)
         self._pause = _Pause()
@@ -279,6 +280,12 @@ class ProxySource:
         self._thread = start_quiet("dataproxy-discovery", self._run)
         self._questions.follow()
 
+    def adopt(self, owner: Owner) -> None:
+        """Tell an owner that was garbage, and is being closed, of everything once more.  Any thread."""
+        self._owner = weakref.ref(owner)
+        self._adopted = True
+        self._pause.wake()
+
     def stop(self) -> None:
         """Stop refreshing; does not wait for a request in progress."""
         self._pause.stop()
@@ -310,6 +317,9 @@ class ProxySource:
 
     def _turn(self) -> None:
         """Ask about what is due.  Discovery thread."""
+        if self._adopted:
+            self._adopted = False
+            self._apply()
         now = time.monotonic()
         with self._lock:
             wanted, self._wanted = self._wanted, []

@@ -6,6 +6,7 @@ import re
 import socket
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from dataproxy.config.rules import is_tubemq
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError, DiscoveryError
 from dataproxy.producer.discovery.limited import side_by_side
@@ -40,6 +41,7 @@ __all__ = [
     "is_numeric",
     "parse_endpoint",
     "parse_target",
+    "refuse_masters",
     "resolve",
 ]
 
@@ -77,6 +79,16 @@ class EndpointChange(NamedTuple):
     keep: tuple[Endpoint, ...]
 
 
+def refuse_masters(target: str) -> None:
+    """Raise ConfigError if a target names masters of TubeMQ: for what needs proxies, before it looks at options."""
+    if is_tubemq(target):
+        raise ConfigError(
+            f"target {_cut(without_secrets(target.strip()))!r} names masters of TubeMQ, and proxies or a Manager are"
+            " needed here",
+            hint="`dataproxy topics` shows what masters say of topics",
+        )
+
+
 def parse_target(text: str) -> Target:
     """Return the proxies, the Managers, the file or the name that a target text names.
 
@@ -100,13 +112,9 @@ def parse_target(text: str) -> Target:
         )
     if not separator:
         raise ConfigError(f"target {text!r} has no scheme", hint=_FORMS)
-    if scheme in ("tubemq", "tubemqs"):
-        raise ConfigError(
-            f"target {text!r} names masters of TubeMQ, and proxies or a Manager are needed here",
-            hint="`dataproxy topics` shows what masters say of topics",
-        )
+    refuse_masters(text)
     if scheme not in _SCHEMES:
-        near = nearest_name(scheme, _SCHEMES)
+        near = nearest_name(scheme, (*_SCHEMES, "tubemq", "tubemqs"))
         meant = f"did you mean {near}://? " if near else ""
         raise ConfigError(f"target {text!r} has the unknown scheme {scheme!r}", hint=meant + _FORMS)
     _check_one_kind(text, scheme, rest)

@@ -2,7 +2,7 @@
 
 What lives here.  `attributes`: attributes, filter item and time of a message as the text that travels.  `session`: what
 a producer says to the masters, and learns from them.  `layout`: topics become clusters of brokers with partitions.
-`source`: the thread that asks, for one producer.
+`addresses`: the names of brokers.  `source`: the thread that asks, for one producer.
 
 Threads.  The thread that opens a producer, then the producer's discovery thread.
 

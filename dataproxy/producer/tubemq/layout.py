@@ -67,7 +67,10 @@ class Layout:
         addresses: Callable[[Broker], Sequence[ResolvedEndpoint]],
         admission: tuple[int, bytes],
     ) -> Picture:
-        """Return the clusters of ``topics``, which are in the order of their numbers."""
+        """Return the clusters of ``topics``, which are in the order of their numbers.
+
+        Messages for brokers without an address wait, as those of topics that no broker has.
+        """
         clusters: dict[object, Cluster] = {}
         groups: list[int] = []
         fixed: list[int] = []
@@ -80,6 +83,8 @@ class Layout:
                     found = [one._replace(node=str(broker.id)) for one in addresses(broker)]
                     proxies += found
                     layouts.update((one.label, (stores, partitions)) for one in found)
+                if not proxies:
+                    return _NOWHERE
                 if key not in self._numbers:
                     self._last += 1
                     self._numbers[key] = self._last

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy._version import __version__
 from dataproxy.errors import DataProxyError, DiscoveryError, RemoteProtocolError
-from dataproxy.masters.connection import MasterConnection, ServerFault, fault_text
+from dataproxy.masters.connection import MasterConnection, ServerFault, fault_text, shortened
 from dataproxy.masters.target import Address, Target
 from dataproxy.producer.tubemq.layout import Places
 from dataproxy.types import Endpoint
@@ -191,12 +191,12 @@ class MasterSession:
     def _check(self, answer: Any) -> None:
         if answer.errCode == _OK:
             return
+        said = shortened(answer.errMsg)
         hint = "give the options user and password" if answer.errCode == _CREDENTIALS and not self._config.user else ""
         raise DiscoveryError(
-            f"the master at {self._where(self._masters[0])} refuses a producer with code {answer.errCode}:"
-            f" {answer.errMsg!r}",
+            f"the master at {self._where(self._masters[0])} refuses a producer with code {answer.errCode}: '{said}'",
             hint=hint,
-            details={"code": answer.errCode, "text": answer.errMsg},
+            details={"code": answer.errCode, "text": said},
         )
 
     def _ask(self, name: str, **fields: Any) -> Any:

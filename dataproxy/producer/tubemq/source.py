@@ -13,10 +13,9 @@ from dataproxy.logs import logger
 from dataproxy.masters.target import parse_target
 from dataproxy.process.threads import join, start_quiet
 from dataproxy.producer.discovery.clusters import Picture
-from dataproxy.producer.discovery.targets import resolve
+from dataproxy.producer.tubemq.addresses import BrokerAddresses
 from dataproxy.producer.tubemq.layout import Layout
 from dataproxy.producer.tubemq.session import MasterSession, client_name
-from dataproxy.types import Endpoint, ResolvedEndpoint
 
 if TYPE_CHECKING:
     import ssl
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from dataproxy.config import ProducerConfig
     from dataproxy.producer.discovery.credentials import ManagerAuth
     from dataproxy.producer.discovery.proxies import Owner
+    from dataproxy.producer.tubemq.layout import Places
+    from dataproxy.types import ResolvedEndpoint
     from dataproxy.wire.tubemq.texts import Broker
 
 __all__ = ["FRAME_SPARE", "MOST_TOPICS", "MasterSource"]
@@ -34,12 +35,12 @@ MOST_TOPICS: Final = 1024
 FRAME_SPARE: Final = 8 << 10
 
 _LOG: Final = logger("route")
-_NAMES_SECONDS: Final = 60.0  # between two look-ups of the same name
 _PROOF_SECONDS: Final = 10.0  # between two signatures of a user
 _FIRST_PAUSE: Final = 0.5  # after a question that failed; doubled with each further one
 _SOONEST: Final = 1.0  # between two questions that losses and refusals ask for
-_MISSING_SECONDS: Final = 2.0  # between two questions while messages may wait for a topic
+_MISSING_SECONDS: Final = 2.0  # between two questions while messages may wait for a topic or a broker's address
 _LEAVE_SECONDS: Final = 1.0
+_SHOWN: Final = 5  # names in a text
 _LAZY: Final = 'with start="lazy" a producer starts without masters and looks for them in the background'
 
 
@@ -73,14 +74,15 @@ class MasterSource:
         # Brokers get a new signature with each heartbeat, and take those of the last 20 s.
         self._interval = min(config.discovery_interval, _PROOF_SECONDS if config.user else config.discovery_interval)
         self._asked = threading.Event()
-        self._new = False  # a topic is new; written under lock, or before there is a thread
+        self._new = False  # a topic or the owner is new; set after what is new, and before the event
         self._doubted = False
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._failures = 0
         self._missing: frozenset[str] = frozenset()
+        self._nameless: frozenset[str] = frozenset()
         self._said = ""
-        self._addresses: dict[Endpoint, tuple[float, list[ResolvedEndpoint]]] = {}
+        self._addresses = BrokerAddresses()
         self._picture = Picture((), ())
         self._length = FRAME_SPARE + self._session.largest
         if inherited:
@@ -160,6 +162,12 @@ class MasterSource:
             self._asked.set()
         self._thread = start_quiet("dataproxy-discovery", self._run)
 
+    def adopt(self, owner: Owner) -> None:
+        """Tell an owner that was garbage, and is being closed, of everything once more.  Any thread."""
+        self._owner = weakref.ref(owner)
+        self._new = True
+        self._asked.set()
+
     def stop(self) -> None:
         """Stop asking; does not wait for a call in progress."""
         self._stop.set()
@@ -178,7 +186,7 @@ class MasterSource:
         while not self._stop.is_set():
             self._asked.wait(max(0.0, due - time.monotonic()))
             self._asked.clear()
-            if self._stop.is_set() or self._owner() is None:
+            if self._stop.is_set():
                 break
             now = time.monotonic()
             if self._doubted and not self._new and now < due:
@@ -195,6 +203,7 @@ class MasterSource:
         topics = list(self.groups)
         try:
             self._session.refresh(topics)
+            self._apply(topics)
         except DataProxyError as error:
             self._failures += 1
             self._tell(error.message)
@@ -204,42 +213,51 @@ class MasterSource:
             self._tell(repr(error))
         else:
             self._failures = 0
-            self._note_missing(topics)
-        if not self._failures:
-            self._apply(topics)
-        interval = self._interval
+            waits = self._note_missing(topics)
         if self._failures:
-            return min(interval, _FIRST_PAUSE * float(2 ** min(self._failures, 10)))
-        return min(interval, _MISSING_SECONDS) if self._missing else interval
+            return min(self._interval, _FIRST_PAUSE * float(2 ** min(self._failures, 10)))
+        return min(self._interval, _MISSING_SECONDS) if waits else self._interval
 
-    def _note_missing(self, topics: list[str]) -> None:
-        """Say which topics take no messages, once for each; ask again soon while messages may wait for them."""
+    def _note_missing(self, topics: list[str]) -> bool:
+        """Say for which topics and brokers messages may wait, once for each; return whether there are such."""
         places = self._session.places
         missing = frozenset(topic for topic in topics if not places.parts(topic))
-        new = sorted(missing - self._missing)
+        new = missing - self._missing
         if new:
-            _LOG.warning("no broker takes messages of %s; they wait", ", ".join(map(repr, new)))
+            _LOG.warning("no broker takes messages of %s; they wait", _named(new))
         if self._missing - missing:
-            _LOG.info("brokers take messages of %s now", ", ".join(sorted(self._missing - missing)))
+            _LOG.info("brokers take messages of %s now", _named(self._missing - missing))
         self._missing = missing
-        self._tell(
-            f"the masters know no broker that takes messages of the topic {', '.join(map(repr, sorted(missing)))}"
-            if missing
-            else ""
+        nameless = self._without_address(topics, places)
+        for text in sorted(nameless - self._nameless):
+            _LOG.warning("%s", text)
+        self._nameless = nameless
+        if missing:
+            self._tell(f"the masters know no broker that takes messages of the topic {_named(missing)}")
+        else:
+            self._tell(min(nameless, default=""))
+        return bool(missing or nameless)
+
+    def _without_address(self, topics: list[str], places: Places) -> frozenset[str]:
+        """Return what is said of brokers whose names have no address."""
+        return frozenset(
+            f"broker {broker.id} cannot be used: {fault}"
+            for broker in _brokers(topics, places)
+            if (fault := self._addresses.fault(broker))
         )
 
     def _tell(self, text: str) -> None:
         """Tell the producer why messages wait; an empty text: they do not."""
-        if text == self._said:
-            return
         owner = self._owner()
-        if owner is not None:
+        if owner is not None and text != self._said:
             owner._not_found(text)
             self._said = text
 
     def _apply(self, topics: list[str]) -> None:
-        """Tell the producer what changed."""
-        picture = self._layout.draw(topics, self._session.places, self._resolved, self._session.admission)
+        """Tell the producer what changed.  If it could not take a picture, the next turn gives it again."""
+        places = self._session.places
+        self._addresses.look_up(_brokers(topics, places))
+        picture = self._layout.draw(topics, places, self._addresses.of, self._session.admission)
         length, owner = FRAME_SPARE + self._session.largest, self._owner()
         if owner is None or self._stop.is_set():
             return
@@ -250,16 +268,14 @@ class MasterSource:
             owner._use_clusters(picture)
             self._picture = picture
 
-    def _resolved(self, broker: Broker) -> list[ResolvedEndpoint]:
-        """Return the addresses of a broker, none if its name has none; names are looked up from time to time."""
-        endpoint = Endpoint(broker.host, broker.port)
-        at, found = self._addresses.get(endpoint, (0.0, []))
-        if found and time.monotonic() - at < _NAMES_SECONDS:
-            return found
-        try:
-            found = resolve([endpoint], strict=False, known=found)
-        except DiscoveryError as error:
-            _LOG.warning("broker %d cannot be used: %s", broker.id, error.message)
-            found = []
-        self._addresses[endpoint] = (time.monotonic(), found)
-        return found
+
+def _brokers(topics: list[str], places: Places) -> set[Broker]:
+    """Return the brokers that take messages of some of ``topics``."""
+    return {broker for topic in topics for broker, _, _ in places.parts(topic)}
+
+
+def _named(topics: frozenset[str]) -> str:
+    """Return a few names of topics, and how many more there are."""
+    names = sorted(topics)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, names[:_SHOWN])) + more

@@ -18,6 +18,7 @@ from dataproxy.config.secret import Secret
 from dataproxy.config.tables.spark import FORMAT_OPTIONS, SINK_OPTIONS
 from dataproxy.errors import ConfigError
 from dataproxy.messagetypes import frame_family, has_item_ids
+from dataproxy.producer.discovery.targets import refuse_masters
 from dataproxy.rows.bodies import RAW, BodyOptions
 from dataproxy.shown import without_secrets
 from dataproxy.spark.badrecords import read_policy
@@ -127,6 +128,7 @@ def _read(options: Mapping[str, Any]) -> SinkSettings:
     target = next((value for name, value in given.items() if plain_name(name) == "target"), "")
     if without_secrets(target) != target:
         raise ConfigError("Spark shows the value of the option 'target' in plans, and it holds a secret", hint=_HIDDEN)
+    refuse_masters(target)
     own = {option.name: option.parse(_value(given, option), "Spark option") for option in SINK_OPTIONS}
     plain = {plain_name(name) for name in given}
     check_used(own["format"], [option.name for option in FORMAT_OPTIONS if option.name.lower() in plain])

@@ -12,7 +12,7 @@ from dataproxy.config.suggestion import nearest_name
 from dataproxy.config.tables.spark import READ_OPTIONS, SINK_OPTIONS
 from dataproxy.errors import ConfigError
 from dataproxy.problems import shown
-from dataproxy.producer.discovery.targets import parse_target
+from dataproxy.producer.discovery.targets import parse_target, refuse_masters
 from dataproxy.shown import without_secrets
 from dataproxy.spark.reading.hubclient import HubAddress
 from dataproxy.types import ManagerTarget
@@ -74,6 +74,7 @@ def read_settings(options: Mapping[str, str]) -> ReadSettings:
     target = given.get("target", "")
     if without_secrets(target) != target:
         raise ConfigError("Spark shows the value of the option 'target' in plans, and it holds a secret", hint=_ADDRESS)
+    refuse_masters(target)
     own: dict[str, Any] = {
         option.name: option.parse(given.get(option.name, option.default), "Spark option") for option in READ_OPTIONS
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.consumer.ranges.reader import INDEX_BYTES
 from dataproxy.errors import ConfigError
@@ -45,9 +45,20 @@ def read_bound(option: str, text: str, default: str, topics: Sequence[str]) -> B
     words = [word for word in _WORDS if word != EARLIEST or option == "startingOffsets"]
     if text.lower() in words:
         return Bound(option, text.lower())
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ConfigError(f"option {option} names {twice!r} twice", hint="keep one of the offsets")
+        return found
+
     example = f'{{"1:{topics[0]}:0": 280}}'
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=once)
+    except ConfigError:  # it is a ValueError
+        raise
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict) or not value:

@@ -139,8 +139,13 @@ def _unknown(key: str, word: str) -> str:
 
 
 def _check_zone(name: str) -> None:
+    """Refuse a time zone that Python, or Arrow, does not know: tasks would fail on it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     try:
         zoneinfo.ZoneInfo(name)
+        pc.assume_timezone(pa.array([0], pa.timestamp("us")), name)
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
         raise ConfigError(
             f"option timeZone={name!r} is no time zone", hint="give a name such as 'UTC' or 'Asia/Shanghai'"

@@ -33,6 +33,7 @@ BROKER_PORT = 8123
 BROKER_TLS_PORT = 8124
 STORE_BASE = 10000
 _MOST_PARTS = 1 << 16  # partitions of one broker's entry: a text of a few bytes must not make a list of millions
+_MOST_OF_TOPIC = 1 << 20  # the same of all brokers' entries together
 _SHOWN = 200
 _OFFSET = re.compile(r"(?:(-?[0-9]{1,20})-)?(-?[0-9]{1,20})")
 
@@ -174,6 +175,8 @@ class Topic(NamedTuple):
             if part.partitions * part.stores > _MOST_PARTS:
                 raise _bad("topic", text, f"{item!r} are more than {_MOST_PARTS} partitions")
             parts.append(part)
+        if sum(part.partitions * part.stores for part in parts) > _MOST_OF_TOPIC:
+            raise _bad("topic", text, f"its brokers have more than {_MOST_OF_TOPIC} partitions")
         largest = segments[1] if len(segments) == 2 else ""
         return cls(name, tuple(parts), _number(largest, "topic", text, "largest message") if largest else None)
 

@@ -37,3 +37,19 @@ def test_a_group_is_refused(server: TubeServer, tmp_path: Path) -> None:
     assert code == 2
     assert "group_id has no meaning" in text.replace("\n", " ")
     assert server.stored("orders") == []
+
+
+def test_a_topic_that_is_not_there_is_no_master_that_is_away(server: TubeServer, tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.write_bytes(b"a\n")
+    timeout = ("--delivery-timeout", "200ms")
+    done = CliRunner().invoke(app, ["send", "-t", server.target, "-s", "nowhere", "--file", str(lines), *timeout])
+    assert done.exit_code == 1
+    server.stop_master()
+    assert send(server, "--file", str(lines))[0] == 3
+
+
+def test_a_misspelt_scheme_is_what_is_told(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["send", "-t", "tubmq://master:8715", "-s", "orders", "--file", "/dev/null"])
+    assert done.exit_code == 2
+    assert "did you mean tubemq://?" in done.output.replace("\n", " ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ import pytest
 
 from dataproxy import Producer
 from dataproxy.errors import DeliveryExpired, DeliveryFailed, DiscoveryError
+from tests.support.reference.tubemq import TOKEN
 from tests.support.tubeserver import TubeServer
 from tests.support.waiting import SECONDS, eventually
 
@@ -91,6 +93,21 @@ def test_an_answer_that_does_not_come_is_asked_for_again(two: TubeServer) -> Non
     two.on(SEND, "drop")
     with quick(two, ack_timeout=0.3) as producer:
         assert producer.send("t", b"x").result(SECONDS).attempts == 2
+
+
+@pytest.mark.parametrize("ordering", ["none", "key"])
+def test_an_answer_that_claims_more_than_comes_ends_its_connection(tube: TubeServer, ordering: str) -> None:
+    """All later answers would be taken for a part of it."""
+
+    def claims(serial: int) -> bytes:
+        return struct.pack(">IIII", TOKEN, serial, 3000, 60_000) + b"x" * 100
+
+    tube.on(SEND, ("reply", claims))
+    with quick(tube, ack_timeout=0.3, delivery_timeout=20, ordering=ordering) as producer:
+        for i in range(20):
+            producer.send_nowait("three", b"%d" % i, key="k" if ordering == "key" else None)
+        assert producer.flush(SECONDS).delivered == 20
+        assert max(one.connects for one in producer.stats().connections) == 2
 
 
 def test_connections_that_end_lose_nothing(two: TubeServer) -> None:

@@ -163,6 +163,20 @@ def test_a_producer_that_is_garbage_leaves(tube: TubeServer) -> None:
     assert eventually(lambda: not ours() - before)
 
 
+def test_what_a_forgotten_producer_has_accepted_is_delivered(tube: TubeServer) -> None:
+    hold = threading.Event()
+    held = [Producer(tube.target)]
+    tube.on("HeartRequestP2M", ("hold", hold))
+    held[0].send_nowait("one", b"x")
+    assert eventually(lambda: tube.held == 1)  # where the topic is, is not known yet
+    held.clear()
+    with pytest.warns(ResourceWarning, match="not closed"):
+        gc.collect()
+    hold.set()
+    assert eventually(lambda: [one.body for one in tube.stored("one")] == [b"x"])
+    assert eventually(lambda: tube.producers == [])
+
+
 def test_a_close_does_not_wait_for_a_master_that_is_silent(tube: TubeServer) -> None:
     with Producer(tube.target) as producer:
         producer.send("one", b"x").result(SECONDS)

@@ -117,6 +117,8 @@ def test_usage_errors(arguments):
         (["send", "-s", "s"], "there is no target"),
         (["send", "-s", "s", "-t", "tcp://127.0.0.1:9", "-f", "/dev/null"], "no group was given; give --group ID"),
         (["send", "-s", "s", "-g", "g", "-t", "h:1"], "target 'h:1' has no scheme"),
+        (["doctor", "tubemq://h:1", "--group", "g"], "target 'tubemq://h:1' names masters of TubeMQ"),
+        (["perf", "run", "tubemq://h:1"], "target 'tubemq://h:1' names masters of TubeMQ"),
         (["send", "-s", "s", "-t", "tcp://h", "-o", "lingr=1"], "no option 'lingr', did you mean 'linger'?"),
         (["send", "-s", "s", "-t", "tcp://h", "-o", "linger"], "-o 'linger' has no value; write -o name=value"),
         (["send", "-s", "s", "-t", "tcp://h", "-o", "linger=1", "-o", "linger=2"], "-o gives 'linger' twice"),

@@ -554,7 +554,7 @@ cdef void _ack_timeouts(ConnectionPool* pool, Connection* conn, int64_t now_us) 
     while conn.flight.head != NULL and conn.flight.head.sent_us <= oldest:
         p = conn.flight.head
         if conn.last_read_us <= p.sent_us or pool.in_turn:
-            # Nothing was received since the proxy had to answer, or its answer could not be told from the next one:
+            # No reply came since the proxy had to answer, or its answer could not be told from the next one:
             # the connection is treated as lost.
             connection_silent(pool, conn, CE_SILENT)
             return

@@ -230,7 +230,6 @@ cdef int take_bytes(
     cdef WireEvent event
     cdef size_t at = 0, size = 0
     cdef int status
-    conn.last_read_us = now_us
     while at < n:
         status = pool.wire.delimit(p + at, n - at, pool.config.max_reply, &size)
         if status == ST_NEED_DATA:
@@ -241,6 +240,7 @@ cdef int take_bytes(
         if pool.wire.parse_reply(p + at, size, &event) != ST_OK:
             used[0] = at
             return ST_PROTOCOL
+        conn.last_read_us = now_us      # not with each byte: a reply may claim more bytes than ever come
         conn.failures = 0
         if pool.doubted and proxy_doubted(pool, conn):
             proxy_heard(pool, conn.peer.label)

@@ -14,7 +14,7 @@ from dataproxy.consumer.ranges.calls import Calls
 from dataproxy.consumer.ranges.places import Place
 from dataproxy.consumer.ranges.reader import Lost, Piece, RangeReader
 from dataproxy.consumer.ranges.registering import Client
-from dataproxy.errors import GroupRefusedError, TransportError
+from dataproxy.errors import GroupRefusedError, RemoteProtocolError, TransportError
 from tests.loopback.consumer.ranges.conftest import COUNT, INDEX, Filled
 from tests.support.tubeserver import TubeServer
 
@@ -94,6 +94,38 @@ def test_a_skipped_message_makes_the_offsets_of_its_pack_unknown(
     pieces = list(reader.read(places["1:one:0"], 0, END))
     assert [piece.first is None for piece in pieces] == [True] + [False] * (len(pieces) - 1)
     assert bodies(iter(pieces)) == filled.between(places["1:one:0"], INDEX, END)
+
+
+@pytest.mark.parametrize("after", [0, 2])
+def test_a_broker_that_has_nothing_for_a_moment_ends_no_range(
+    reader: RangeReader, place: Place, filled: Filled, server: TubeServer, after: int
+) -> None:
+    seen = itertools.count()
+    server.on(GET, ("code", 404, "nothing new"), times=3, when=lambda _: next(seen) >= after)
+    assert bodies(reader.read(place, 0, END)) == filled.between(place, 0, END)
+
+
+@pytest.mark.parametrize("offsets", [{}, {"currOffset": 0}, {"currOffset": -1, "maxOffset": -1}])
+def test_a_registration_without_offsets_is_no_empty_store(
+    reader: RangeReader, place: Place, filled: Filled, server: TubeServer, offsets: dict[str, int]
+) -> None:
+    def mangle(answer: Any) -> None:
+        answer.ClearField("currOffset")
+        answer.ClearField("maxOffset")
+        for name, value in offsets.items():
+            setattr(answer, name, value)
+
+    server.on(REGISTER, ("mangle", mangle), times=None)
+    with pytest.raises(RemoteProtocolError, match="names no offsets"):
+        bodies(reader.read(place, 0, END))
+
+
+def test_a_broker_that_has_nothing_before_its_end_is_an_error(
+    reader: RangeReader, place: Place, filled: Filled, server: TubeServer
+) -> None:
+    server.on(GET, ("code", 404, "nothing new"), times=None)
+    with pytest.raises(TransportError, match=f"gives no message at 0, and says that they go to {END}"):
+        bodies(reader.read(place, 0, END))
 
 
 def test_filters(calls: Calls, config: ConsumerConfig, place: Place, filled: Filled) -> None:

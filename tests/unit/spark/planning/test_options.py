@@ -65,6 +65,7 @@ def test_explicit_choices_win_over_the_sinks_defaults():
         ({"steamId": "x"}, ["'steamid'", "'streamId'"]),
         ({"reportfle": "x"}, ["'reportfle'", "'reportFile'"]),
         ({"qqqqq": "x"}, ["'qqqqq'"]),
+        ({"target": "tubemq://h:1"}, ["'tubemq://h:1' names masters of TubeMQ"]),
         ({"path": "/data"}, ["'/data'", "call save() or start() without one"]),
         ({"onFull": "raise"}, ["onFull", "'raise'", "back-pressure"]),
         (

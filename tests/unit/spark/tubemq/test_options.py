@@ -102,8 +102,10 @@ def test_unknown_names(name, told):
         ({"GROUP": "h"}, "two options set group"),
         ({"records": "avro"}, "records"),
         ({"failOnDataLoss": "perhaps"}, "failOnDataLoss"),
+        ({"startingOffsets": '{"1:one:0": 0, "1:one:0": 28}'}, "names '1:one:0' twice"),
         ({"timeZone": "Mars/Base"}, "timeZone='Mars/Base' is no time zone"),
         ({"timeZone": "../etc/passwd"}, "is no time zone"),
+        ({"timeZone": "posix/UTC"}, "is no time zone"),  # Python knows it, Arrow does not
         ({"maxOffsetsPerTrigger": "9"}, "maxOffsetsPerTrigger is for streams"),
         ({"maxOffsetsPerTrigger": "-1"}, "maxOffsetsPerTrigger"),
         ({"startingOffsets": "soon"}, "startingOffsets='soon' is not allowed"),

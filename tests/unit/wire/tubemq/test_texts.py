@@ -136,6 +136,7 @@ def test_offsets_in_zookeeper() -> None:
         (Topic.read, "t#1:1", "is not 'broker:partitions:stores'"),
         (Topic.read, "t#1:1:x", "its part is 'x'"),
         (Topic.read, "t#1:2000000000:2000000000", "are more than 65536 partitions"),
+        (Topic.read, "t#" + ",".join(f"{i}:65536:1" for i in range(17)), "more than 1048576 partitions"),
         (Topic.read, "t#1:1:1#x", "its largest message is 'x'"),
         (Topic.read, "t#1:1:1#1#1", "expected 'topic#broker"),
         (Condition.read, "t", "expected 'topic#item,item'"),

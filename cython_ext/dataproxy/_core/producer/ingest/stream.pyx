@@ -91,6 +91,10 @@ cdef class SendPolicy:
 
     cdef int check_ids(self) except -1:
         """Raise InvalidMessageError when messages of this type cannot carry ids that the caller chooses."""
+        if self.single:
+            raise InvalidMessageError(
+                "TubeMQ has no place for ids of messages", hint="put the id into the attributes or the body",
+                code="BAD_ID")
         if not self.ids:
             raise InvalidMessageError(
                 "message ids need frames of type 7 whose items are not joined, and this producer has others",

@@ -34,6 +34,7 @@ ctypedef struct TimeColumn:
 
 ctypedef struct AttrColumn:     # map<string, string>
     bint present
+    bint texts              # `values` has the whole text of each row, and there is nothing else
     const int32_t* offsets
     const uint8_t* validity
     int64_t offset

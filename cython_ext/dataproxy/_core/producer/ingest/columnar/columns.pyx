@@ -73,6 +73,10 @@ cdef int _attr_text(const AttrColumn* column, int64_t i, Buf* out, size_t* n) no
     cdef size_t size = 0, before = out.n
     cdef int failed = 0
     n[0] = 0
+    if column.texts:
+        if rows_get(&column.values, i, &p, n) and n[0]:
+            failed = buf_put(out, p, n[0])
+        return ST_NO_MEMORY if failed else ST_OK
     if column.validity != NULL and not (column.validity[at >> 3] >> (at & 7)) & 1:
         return ST_OK
     for k in range(column.offsets[at], column.offsets[at + 1]):

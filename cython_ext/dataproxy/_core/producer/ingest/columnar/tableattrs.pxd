@@ -14,6 +14,7 @@ cdef class AttrTexts:           # GIL
     cdef int64_t* lengths
 
     cdef int describe(self, list rows, AttrColumn* out) except -1
+    cdef int describe_texts(self, list texts, AttrColumn* out) except -1
 
 
 cdef list attrs_in_columns(BodyEncoder encoder, NodeTree* tree, list keys, int64_t start, int64_t n)

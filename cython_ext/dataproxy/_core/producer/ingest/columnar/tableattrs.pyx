@@ -1,4 +1,4 @@
-"""Attributes of rows that are written out first: from columns of their own, or escaped.
+"""Attributes of rows that are written out first: from columns of their own, escaped, or for another protocol.
 
 A row's attributes are Python objects here, which costs about a microsecond for each.  A map column without escapes
 needs no such objects and does not come here.
@@ -49,6 +49,24 @@ cdef class AttrTexts:
         out.offsets = self.offsets
         _side(&out.keys, self.pointers, self.lengths, n)
         _side(&out.values, self.pointers + n, self.lengths + n, n)
+        return 0
+
+    cdef int describe_texts(self, list texts, AttrColumn* out) except -1:
+        """Describe ``texts``, the bytes of each row's attributes as they are sent.  Raises MemoryError."""
+        cdef int64_t i, n = len(texts)
+        cdef bytes text
+        self.keep = texts
+        self.pointers = <const uint8_t**>calloc(<size_t>n + 1, sizeof(uint8_t*))
+        self.lengths = <int64_t*>calloc(<size_t>n + 1, sizeof(int64_t))
+        if self.pointers == NULL or self.lengths == NULL:
+            raise MemoryError(f"no memory for the attributes of {n} rows")
+        for i in range(n):
+            text = texts[i]
+            self.pointers[i] = <const uint8_t*>PyBytes_AS_STRING(text)
+            self.lengths[i] = PyBytes_GET_SIZE(text)
+        memset(out, 0, sizeof(AttrColumn))
+        out.present = out.texts = True
+        _side(&out.values, self.pointers, self.lengths, n)
         return 0
 
 

@@ -26,6 +26,7 @@ cdef class TablePart:           # GIL, one thread
 
 
 cdef list checked_attrs(SendPolicy policy, list entries)
+cdef bytes attribute_text(SendPolicy policy, list entries, int64_t when_ms)
 cdef int part_lines(
     Lines* lines, NodeTree* tree, const int* columns, int n_columns, const LineStyle* style, int64_t start, int64_t n,
     size_t usual,

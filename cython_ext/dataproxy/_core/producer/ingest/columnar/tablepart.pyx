@@ -7,11 +7,14 @@ from cpython.bytearray cimport PyByteArray_AS_STRING
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
+from dataproxy._core.producer.accumulate.state cimport NO_TIME
 from dataproxy._core.producer.ingest.columnar.columns cimport Columns, RunTable, TimeColumn, runs_free
 from dataproxy._core.producer.ingest.rows cimport Rows, rows_get
 from dataproxy._core.producer.ingest.stream cimport SendPolicy
 from dataproxy._core.encode.lines cimport Lines, LineStyle, lines_free, lines_make
 from dataproxy._core.encode.nodes cimport NodeTree
+
+from datetime import UTC, datetime
 
 from dataproxy.errors import InvalidMessageError
 
@@ -46,15 +49,34 @@ cdef list checked_attrs(SendPolicy policy, list entries):
     """Return one row's attributes as they are sent.  Raises InvalidMessageError.  Locality: GIL."""
     if not entries:
         return entries
-    attrs = {}
+    text = policy.item_text(_as_texts(entries), None, ())[1]
+    return [tuple(pair.split(b"=", 1)) for pair in text.split(b"&")]
+
+
+cdef dict _as_texts(list entries):
+    """Return one row's attributes.  Raises InvalidMessageError for a null, and for a name that comes twice."""
+    cdef dict attrs = {}
     for key, value in entries:
+        name = key.decode("utf-8", "surrogateescape")
         if value is None:
             raise InvalidMessageError(
                 f"the attribute {key.decode('utf-8', 'replace')!r} is null", code="BAD_ATTRIBUTE",
                 hint="leave it out, or give it a text")
-        attrs[key.decode("utf-8", "surrogateescape")] = value.decode("utf-8", "surrogateescape")
-    text = policy.item_text(attrs, None, ())[1]
-    return [tuple(pair.split(b"=", 1)) for pair in text.split(b"&")]
+        if name in attrs:
+            raise InvalidMessageError(
+                f"the attribute {key.decode('utf-8', 'replace')!r} comes twice", code="BAD_ATTRIBUTE",
+                hint="keep one of them")
+        attrs[name] = value.decode("utf-8", "surrogateescape")
+    return attrs
+
+
+cdef bytes attribute_text(SendPolicy policy, list entries, int64_t when_ms):
+    """Return one row's attributes, and its data time, as the text that is sent.
+
+    For a protocol whose messages are alone in their frames.  Raises InvalidMessageError.  Locality: GIL.
+    """
+    when = None if when_ms == NO_TIME else datetime.fromtimestamp(when_ms / 1000, UTC)
+    return policy.item_text(_as_texts(entries), when, ())[1]
 
 
 cdef int part_lines(

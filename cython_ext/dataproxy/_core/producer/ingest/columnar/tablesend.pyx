@@ -14,12 +14,12 @@ from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.producer.ingest.columnar.arrowtable cimport ArrowTable, TableChunk, next_table_chunk, shift_rows
 from dataproxy._core.producer.accumulate.batcher cimport batcher_fits, batcher_max_frame
-from dataproxy._core.producer.accumulate.state cimport EX_NOTHING, EX_RESULTS
+from dataproxy._core.producer.accumulate.state cimport EX_NOTHING, EX_RESULTS, NO_TIME
 from dataproxy._core.producer.results.accounting cimport accounting_turns
 from dataproxy._core.producer.ingest.columnar.bodies cimport BodyEncoder
 from dataproxy._core.producer.ingest.columnar.columns cimport (
     RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_KEY, RUN_BAD_TIME, RUN_DONE, RUN_MARKED, RUN_NEW_STREAM,
-    RUN_NULL_NAME, Columns, Run, TimeColumn, build_runs,
+    RUN_NULL_NAME, Columns, Run, TimeColumn, build_runs, time_of,
 )
 from dataproxy._core.producer.results.delivery cimport BatchDelivery, keep_ids
 from dataproxy._core.producer.engine cimport Engine
@@ -33,7 +33,7 @@ from dataproxy._core.producer.ingest.stream cimport partly, raise_full
 from dataproxy._core.producer.accumulate.streamlife cimport streams_walk, streams_walked
 from dataproxy._core.producer.ingest.columnar.tableattrs cimport AttrTexts, attrs_in_columns, attrs_in_map
 from dataproxy._core.producer.ingest.columnar.tablepart cimport (
-    TablePart, checked_attrs, messages_between, next_in_seconds, part_lines,
+    TablePart, attribute_text, checked_attrs, messages_between, next_in_seconds, part_lines,
 )
 from dataproxy._core.producer.results.callbacks cimport check_callback, watch_segments
 from dataproxy._core.encode.lines cimport REFUSED_LIKE_NULL, Lines, lines_free
@@ -140,7 +140,9 @@ cdef class TableSend:
             self.check_lines(p)
         if c.time.present and c.time.divisor == 1 and c.time.multiplier == 1:
             self.check_times(p)
-        if self.attr_map >= 0 or chunk.has_attrs:
+        if self.core.policy.single:
+            self.read_texts(p)
+        elif self.attr_map >= 0 or chunk.has_attrs:
             self.read_attrs(p)
         self.build(p)
         return p
@@ -237,10 +239,37 @@ cdef class TableSend:
         p.attrs.describe(rows, &p.c.attrs)
         return 0
 
+    cdef int read_texts(self, TablePart p) except -1:
+        """Write each row's attributes and data time as the text that is sent, where a message is alone in its frame."""
+        cdef int64_t i, when = NO_TIME, n = p.c.value.n
+        cdef list rows, texts = []
+        if p.chunk.has_attrs:
+            rows = attrs_in_columns(self.attr_encoder, &p.chunk.attrs, self.attr_keys, p.start, n)
+        elif self.attr_map >= 0:
+            rows = attrs_in_map(&p.c.attrs, n)
+        elif p.c.time.present:
+            rows = [[]] * n
+        else:
+            return 0
+        for i in range(n):
+            text = b""
+            if p.c.time.present and not time_of(&p.c.time, i, &when):
+                when = NO_TIME              # the row is refused for it
+            try:
+                text = attribute_text(self.core.policy, rows[i], when)
+            except InvalidMessageError as error:
+                self.note(p, i, self.problem("other", p, i, self.blamed_attrs(p), {"error": error}))
+            texts.append(text)
+        p.attrs = AttrTexts()
+        p.attrs.describe_texts(texts, &p.c.attrs)
+        return 0
+
     cdef int blamed_attrs(self, TablePart p):
         """Return the column that an error of attributes names, -1 if there are several."""
         if self.attr_map >= 0:
             return self.attr_map
+        if self.attr_encoder is None:
+            return -1
         return self.attr_encoder.columns[0] if self.attr_encoder.n_columns == 1 else -1
 
     cdef int check_map_keys(self, TablePart p) except -1:
