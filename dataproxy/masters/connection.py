@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from dataproxy.errors import RemoteProtocolError
+from dataproxy.shown import foreign
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.calls import METHODS, TOKEN, read_calls
 from dataproxy.wire.tubemq.reading import has_texts
@@ -82,7 +83,7 @@ class MasterConnection:
         last = call.parts[-1]
         if last.name == "RspExceptionBody":
             said = last.message.stackTrace.strip().partition("\n")[0]
-            raise ServerFault(f"{last.message.exceptionName}: {said}" if said else last.message.exceptionName)
+            raise ServerFault(foreign(f"{last.message.exceptionName}: {said}" if said else last.message.exceptionName))
         if last.name != method.answer:
             raise RemoteProtocolError(f"it answers {name} with {last.name}, expected {method.answer}")
         if not has_texts(last.message):

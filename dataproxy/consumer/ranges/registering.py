@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dataproxy.errors import GroupRefusedError, TransportError
+from dataproxy.shown import foreign
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.credentials import Signature
 
@@ -96,7 +97,7 @@ class Client:
     def registered(self, number: int, group: str) -> Registered:
         """Wait for the end of a registration."""
         answer = self.calls.wait(number)
-        return Registered(answer.errCode, answer.errMsg, group, answer.currOffset, answer.maxOffset)
+        return Registered(answer.errCode, foreign(answer.errMsg), group, answer.currOffset, answer.maxOffset)
 
     def post_unregister(self, place: Place, group: str, client: str = "") -> int:
         """Begin to give a partition back; what was read and not confirmed is not confirmed by it."""
