@@ -259,7 +259,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         False,
         "give seconds from 0 on, or None for the default",
     ),
-    LocalCode("BAD_CALLBACK", "ConfigError", "a callback cannot be called", False, "pass a function of one argument"),
+    LocalCode(
+        "BAD_CALLBACK",
+        "ConfigError",
+        "a callback cannot be called, or nobody would await it",
+        False,
+        "pass a plain function; the error's text says of what",
+    ),
     LocalCode(
         "BAD_CALLBACK_TARGET",
         "ConfigError",

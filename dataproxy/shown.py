@@ -6,7 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["json_text", "printable", "without_secrets"]
+__all__ = ["foreign", "json_text", "printable", "without_secrets"]
+
+_LONG = 1000  # characters of a text of somebody else that are worth keeping
 
 
 def printable(text: str) -> str:
@@ -17,6 +19,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return text.translate({ord(character): _escaped(character) for character in set(text)})
+
+
+def foreign(text: str) -> str:
+    """Return what a server has said, for logs and errors: printable, and not longer than people read."""
+    return printable(text if len(text) <= _LONG else f"{text[:_LONG]}... ({len(text)} characters)")
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:

@@ -125,6 +125,9 @@ def fetch(pins: dict) -> dict[str, Path]:
 def unpack(archive: Path, folder: Path) -> Path:
     """Unpack a source archive below ``folder`` and return the folder that is in it."""
     with tarfile.open(archive) as file:
+        outside = [name for name in file.getnames() if not (folder / name).resolve().is_relative_to(folder.resolve())]
+        if outside:
+            sys.exit(f"portable: {archive.name} would write {outside[0]}, which is outside of {folder}")
         top = file.getnames()[0].split("/")[0]
         file.extractall(folder, **FILTER)  # noqa: S202 - its checksum is pinned; Python 3.11.2 knows no filters
     return folder / top

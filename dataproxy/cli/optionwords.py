@@ -103,7 +103,6 @@ def foreign_names(table: OptionTable) -> Iterator[tuple[str, str]]:
 def foreign_answer(word: str) -> tuple[str, str, str] | None:
     """Return (name, its client, what replaces it here); None if no other client has such an option."""
     from dataproxy.config.tables import TABLES
-    from dataproxy.config.tables.producer import PRODUCER
 
     name = plain_option(word)
     for table in TABLES:
@@ -112,5 +111,7 @@ def foreign_answer(word: str) -> tuple[str, str, str] | None:
             return alias.name, _CLIENTS[table.section], f"it is accepted and means {alias.meaning}"
         if refusal is not None:
             return refusal.name, _CLIENTS[table.section], f"it has no counterpart here: {refusal.reason}"
-    said = PRODUCER.answer(name)
-    return (name, "Kafka's clients", said) if said else None
+    said = {table.section: answer for table in TABLES if (answer := table.answer(name))}
+    if len(set(said.values())) > 1:
+        return name, "Kafka's clients", "; ".join(f"for a {section}, {answer}" for section, answer in said.items())
+    return (name, "Kafka's clients", next(iter(said.values()))) if said else None

@@ -18,7 +18,7 @@ from dataproxy.shown import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Deaf", "ExitCode", "complain", "interrupted", "outcome", "reported", "say", "silence"]
+__all__ = ["Deaf", "ExitCode", "complain", "has_output", "interrupted", "outcome", "reported", "say", "silence"]
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -68,6 +68,11 @@ class Deaf:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def has_output() -> bool:
+    """Tell whether this process has a stdout: in the place of a closed one `main` has opened the null device."""
+    return getattr(sys.stdout, "name", None) != 1
 
 
 def silence(stream: TextIO) -> None:

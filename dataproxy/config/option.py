@@ -416,7 +416,10 @@ def _parse_offsets(_option: Option, value: object) -> tuple[tuple[str, int], ...
     found: dict[str, int] = {}
     for key, offset in pairs:
         text = plain_text(offset).strip() if isinstance(offset, str) else offset
-        whole = text.isascii() and text.isdigit() if isinstance(text, str) else type(text) is int
+        if isinstance(text, str):
+            whole = text.isascii() and text.isdigit()
+        else:  # NumPy's numbers are as good as Python's
+            whole = hasattr(type(text), "__index__") and not isinstance(text, bool)
         if not isinstance(key, str) or not whole:
             raise ValueError(form)
         if found.setdefault(plain_text(key).strip(), int(text)) != int(text):

@@ -206,7 +206,8 @@ def _text_at(path: Path) -> str | None:
 def _manual() -> str:
     sections = [f"\n## {table.title}\n\n" + "\n".join(_option_rows(table)) + "\n" for table in TABLES]
     sections.append(_source_section())
-    names = [_foreign_names(PRODUCER, *_INLONG_NAMES), _foreign_names(CONSUMER, *_TUBEMQ_NAMES), _words(PRODUCER)]
+    words = [_WORDS, _words(PRODUCER), _READ_WORDS, _words(CONSUMER)]
+    names = [_foreign_names(PRODUCER, *_INLONG_NAMES), _foreign_names(CONSUMER, *_TUBEMQ_NAMES), *words]
     return "".join([_INTRODUCTION, *sections, *names])
 
 
@@ -253,24 +254,24 @@ def _foreign_names(table: OptionTable, taken: str, refused: str) -> str:
 """
 
 
+_WORDS = """
+## Names of Kafka's clients
+
+These are not taken: units differ. The error says what each is here, for `linger.ms` as for `linger_ms`;
+[docs/kafka.md](docs/kafka.md) has the rest of a move. Given to a producer:
+"""
+
+_READ_WORDS = """
+Given to a consumer:
+"""
+
+
 def _words(table: OptionTable) -> str:
     rows = []
     for word in table.words:
         answer = word.answer.format_map({name: f"`{name}`" for name in table.by_name})
         rows.append(f"| {', '.join(f'`{name}`' for name in word.names)} | {answer} |")
-    return (
-        """
-## Names of Kafka's clients
-
-These are not taken: units differ. The error says what each is here, for `linger.ms` as for `linger_ms`;
-[docs/kafka.md](docs/kafka.md) has the rest of a move.
-
-| name there | here |
-|---|---|
-"""
-        + "\n".join(rows)
-        + "\n"
-    )
+    return "\n| name there | here |\n|---|---|\n" + "\n".join(rows) + "\n"
 
 
 def _typed() -> str:

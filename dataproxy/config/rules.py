@@ -54,7 +54,8 @@ _GROUP: Final = rf"[A-Za-z][A-Za-z0-9_-]{{0,{_GROUP_LONGEST - 1}}}"
 _TOPIC: Final = rf"[A-Za-z][A-Za-z0-9_-]{{0,{_TOPIC_LONGEST - 1}}}"
 _ITEM: Final = rf"[^\s,#:@=+]{{1,{_ITEM_LONGEST}}}"
 _SESSION: Final = rf"[A-Za-z0-9_.-]{{1,{_GROUP_LONGEST}}}"
-_PARTITION: Final = r"[0-9]{1,10}:([A-Za-z][A-Za-z0-9_-]*):[0-9]{1,10}"
+_NUMBER: Final = r"(?:0|[1-9][0-9]{0,9})"  # as masters write it: keys of partitions are compared as texts
+_PARTITION: Final = rf"{_NUMBER}:([A-Za-z][A-Za-z0-9_-]*):{_NUMBER}"
 _INDEX: Final = 28  # bytes of a store's index for each of its messages
 _LARGEST_OFFSET: Final = 2**63 - 1
 _USER: Final = rf"\S{{1,{_USER_LONGEST}}}"

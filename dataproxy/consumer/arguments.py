@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dataproxy.config import ConsumerConfig, load_consumer_config
 from dataproxy.errors import ConfigError
-from dataproxy.problems import callback_problem
+from dataproxy.problems import shown
 from dataproxy.process.threads import check_native_threads
 
 __all__ = ["checked_config"]
@@ -28,9 +29,8 @@ def checked_config(
 
     Raises ConfigError (also where ``threading`` has no native threads).
     """
-    for name, callback in (("on_assigned", on_assigned), ("on_revoked", on_revoked)):
-        if callback is not None and not callable(callback):
-            raise callback_problem(callback, name)
+    _check_callback("on_assigned", "a partition", on_assigned)
+    _check_callback("on_revoked", "a partition, and whether it is lost", on_revoked)
     check_native_threads()
     if config is not None and not isinstance(config, ConsumerConfig):
         raise ConfigError(
@@ -44,3 +44,19 @@ def checked_config(
     given = {"target": target, "group": group, "topics": topics, **options}
     changes = {key: value for key, value in given.items() if value is not None}
     return config.replace(**changes) if changes else config
+
+
+def _check_callback(name: str, of: str, callback: object) -> None:
+    """Raise ConfigError for what cannot be called, or would only return a coroutine that nobody awaits."""
+    if callback is None:
+        return
+    if not callable(callback):
+        raise ConfigError(
+            f"{name} is a function of {of}, not {shown(callback)}", code="BAD_CALLBACK", hint="pass a callable"
+        )
+    if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
+        raise ConfigError(
+            f"{name} is a coroutine function, and callbacks are called on a thread, where nobody awaits it",
+            code="BAD_CALLBACK",
+            hint="pass a plain function; it may hand work to a loop by asyncio.run_coroutine_threadsafe(work, loop)",
+        )

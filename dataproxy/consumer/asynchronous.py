@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from dataproxy.consumer.base import ConsumerBase
-from dataproxy.consumer.inlong import inlong_records
+from dataproxy.consumer.inlong import check_arguments, inlong_records
 from dataproxy.consumer.outcomes import SOUGHT, check_confirmed
 from dataproxy.errors import ClosedError, LocalProtocolError
 from dataproxy.problems import seconds
@@ -118,7 +118,7 @@ class AsyncConsumer(ConsumerBase):
             if not self.config.auto_confirm:
                 self._core.end_pack(pack, True)
 
-    async def inlong_records(
+    def inlong_records(
         self,
         on_malformed: Callable[[Record, RemoteProtocolError], Any] | None = None,
         *,
@@ -128,6 +128,12 @@ class AsyncConsumer(ConsumerBase):
 
         ``on_malformed`` and ``dedupe`` are those of ``dataproxy.inlong_records``.
         """
+        check_arguments(on_malformed, dedupe)
+        return self._inlong_records(on_malformed, dedupe)
+
+    async def _inlong_records(
+        self, on_malformed: Callable[[Record, RemoteProtocolError], Any] | None, dedupe: SeenRecords | None
+    ) -> AsyncIterator[InLongRecord]:
         async for pack in self:
             for record in inlong_records(pack, on_malformed, dedupe=dedupe):
                 yield record

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from dataproxy.consumer.base import ConsumerBase
-from dataproxy.consumer.inlong import inlong_records
+from dataproxy.consumer.inlong import check_arguments, inlong_records
 from dataproxy.consumer.outcomes import SOUGHT, check_confirmed
 from dataproxy.errors import ClosedError
 from dataproxy.problems import seconds
@@ -92,8 +92,15 @@ class Consumer(ConsumerBase):
         """Return the records of InLong's containers one by one until the consumer is closed, as ``records`` does.
 
         ``on_malformed`` and ``dedupe`` are those of ``dataproxy.inlong_records``.  A pack with a message that is no
-        container is an error without ``on_malformed``, and is not confirmed.
+        container is an error without ``on_malformed``, and is not confirmed.  Raises ConfigError for arguments that
+        are none.
         """
+        check_arguments(on_malformed, dedupe)
+        return self._inlong_records(on_malformed, dedupe)
+
+    def _inlong_records(
+        self, on_malformed: Callable[[Record, RemoteProtocolError], Any] | None, dedupe: SeenRecords | None
+    ) -> Iterator[InLongRecord]:
         for pack in self:
             for record in inlong_records(pack, on_malformed, dedupe=dedupe):
                 yield record

@@ -22,6 +22,7 @@ from dataproxy.consumer.group.membership import Life
 from dataproxy.lasterror import why
 from dataproxy.logs import logger
 from dataproxy.numbers import CE_CONNECT_FAILED, TLS_FIRST
+from dataproxy.shown import foreign
 from dataproxy.wire.tubemq.calls import METHODS
 from dataproxy.wire.tubemq.flow import FlowRules, read_flow_rules
 from dataproxy.wire.tubemq.reading import read_message
@@ -42,6 +43,8 @@ _SERVICE: Final = {name: _READ if name.endswith("C2B") else _MASTER for name in 
 _LONGEST_S: Final = 60.0
 _FOLLOW_S: Final = 1.0  # between two looks where brokers are
 _QUIET_S: Final = 10.0  # between two log records about the same broker's refusals
+_PATIENT_S: Final = 5.0  # without a good answer of a master, before that is in the log
+_MINUTE_S: Final = 60.0  # between two log records about masters
 _CONNECT, _LOST, _TIMEOUT, _PROTOCOL, _CLOSED, _MEMORY = range(1, 7)
 _UNTAKEN: Final = {0: "it does not answer", 410: "another consumer of the group has it"}
 _FAULTS: Final = {
@@ -108,6 +111,7 @@ class Driver:
         self._asked: queue.SimpleQueue[tuple[Callable[[int, float], None], Future[Reply]]] = queue.SimpleQueue()
         self._waiters: dict[int, Future[Reply]] = {}
         self._questions = 0
+        self._trouble_due = 0.0
         self._over = False
         self._closing = False  # plain values: a finalizer sets them, which may run inside of any lock
         self._abandoned = False
@@ -191,6 +195,7 @@ class Driver:
         if is_member and not self._was_member:
             self._watcher.refused(None)
         self._was_member = is_member
+        self._tell_trouble(now)
         return min(max(self.member.due() - now, 0.0), 0.1 if self._waiting else _LONGEST_S)
 
     def _take_questions(self, now: float) -> None:
@@ -221,7 +226,7 @@ class Driver:
         elif isinstance(order, Known):
             self._watcher.known(order.partitions)
         elif isinstance(order, Untaken):
-            self._tell_untaken(order.partition, order.code, now)
+            self._tell_untaken(order, now)
         elif isinstance(order, Reply):
             self._waiters.pop(order.number).set_result(order)
         elif isinstance(order, Refusal):
@@ -361,7 +366,7 @@ class Driver:
         if status:
             exception = data.decode("utf-8", "replace")
             text = f"{exception}: {trace.decode('utf-8', 'replace')}"
-            self.member.failed(number, Fault(text, exception.rpartition(".")[2].rpartition("$")[2]), now)
+            self.member.failed(number, Fault(foreign(text), exception.rpartition(".")[2].rpartition("$")[2]), now)
             return
         answer = read_message(_BY_NAME[name].answer, data)
         if answer is None:
@@ -371,7 +376,9 @@ class Driver:
 
     def _tell(self, key: str, code: int, text: bytes, now: float) -> None:
         if self._is_new(key, code, now):
-            _LOG.warning("a broker gives no pack of %s, code %d: %s", key, code, text.decode("utf-8", "replace")[:200])
+            _LOG.warning(
+                "a broker gives no pack of %s, code %d: %s", key, code, foreign(text.decode("utf-8", "replace"))
+            )
 
     def _tell_broken(self, partition: Partition, fault: int, detail: int, now: float) -> None:
         broker = partition.broker
@@ -381,13 +388,27 @@ class Driver:
                 call_fault_text(fault, detail),
             )  # fmt: skip
 
-    def _tell_untaken(self, partition: Partition, code: int, now: float) -> None:
-        if self._is_new(partition.key, -code, now):
+    def _tell_untaken(self, order: Untaken, now: float) -> None:
+        partition, code = order.partition, order.code
+        broker = partition.broker
+        # Of a broker that does not answer once for all its partitions: there may be thousands.
+        what = partition.key if code else f"{broker.host}:{broker.port}"
+        if self._is_new(what, -code, now):
             why = _UNTAKEN.get(code, f"it answers with code {code}")
             _LOG.warning(
-                "broker %s:%d does not give partition %s: %s", partition.broker.host, partition.broker.port,
-                partition.key, why,
+                "broker %s:%d does not give partition %s: %s%s", broker.host, broker.port, partition.key, why,
+                f": {order.why}" if order.why else "",
             )  # fmt: skip
+
+    def _tell_trouble(self, now: float) -> None:
+        """Say that no master has given a good answer for a while: nothing else shows that no packs will come."""
+        since, fault = self.member.troubled, self.member.trouble
+        if since is None or fault is None or now < max(since + _PATIENT_S, self._trouble_due):
+            return
+        self._trouble_due = now + _MINUTE_S
+        _LOG.warning(
+            "no master has given a good answer for %.0f s, they are asked again and again: %s", now - since, fault.text
+        )
 
     def _is_new(self, what: str, code: int, now: float) -> bool:
         """Return whether this was not told a moment ago."""

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy._core.wire.inlong import message
-from dataproxy.errors import RemoteProtocolError
+from dataproxy.consumer.seen import SeenRecords
+from dataproxy.errors import ConfigError, LocalProtocolError, RemoteProtocolError
+from dataproxy.problems import shown
 
 if TYPE_CHECKING:
     from dataproxy._core.consumer.pack import Pack, Record
-    from dataproxy.consumer.seen import SeenRecords
 
-__all__ = ["InLongRecord", "inlong_records"]
+__all__ = ["InLongRecord", "check_arguments", "inlong_records"]
 
 _TIME_DIGITS: Final = 15  # the year 33658
 
@@ -44,14 +45,35 @@ def inlong_records(
     *,
     dedupe: SeenRecords | None = None,
 ) -> Iterator[InLongRecord]:
-    """Yield the records of all messages of a pack, one at a time.
+    """Return the records of all messages of a pack, one at a time.
 
     ``dedupe``: leave out records that were done with before, as far as it remembers them.
 
     A message that is no container, or a damaged one, goes to ``on_malformed(message, error)``, after the records before
     the damage; without it RemoteProtocolError is raised, which names topic, partition and offset.  The pack can be
-    confirmed all the same.
+    confirmed all the same.  Raises LocalProtocolError for what is no pack, ConfigError for other arguments.
     """
+    if not (hasattr(pack, "partition") and hasattr(pack, "offset")):
+        raise LocalProtocolError(f"{shown(pack)} is no pack", hint="give what poll() returned")
+    check_arguments(on_malformed, dedupe)
+    return _records(pack, on_malformed, dedupe)
+
+
+def check_arguments(on_malformed: object, dedupe: object) -> None:
+    """Raise ConfigError for what nothing could be given to."""
+    if on_malformed is not None and not callable(on_malformed):
+        raise ConfigError(
+            f"on_malformed is a function of a message and an error, not {shown(on_malformed)}",
+            code="BAD_CALLBACK",
+            hint="pass a callable",
+        )
+    if dedupe is not None and not isinstance(dedupe, SeenRecords):
+        raise ConfigError(f"dedupe={shown(dedupe)} remembers no records", hint="give dataproxy.SeenRecords()")
+
+
+def _records(
+    pack: Pack, on_malformed: Callable[[Record, RemoteProtocolError], Any] | None, dedupe: SeenRecords | None
+) -> Iterator[InLongRecord]:
     given = None if dedupe is None else dedupe._begin(pack)
     for one in pack:
         try:

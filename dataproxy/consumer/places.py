@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -24,13 +25,17 @@ _LARGEST: Final = 2**63 - 1
 _CHOICES: Final = "give a list of keys of available(), or a mapping of them to offsets, 'earliest', 'latest' or None"
 
 
-def offset_problem(offset: object) -> str:
-    """Return what is wrong with an offset, "" if nothing is."""
-    if isinstance(offset, bool) or not isinstance(offset, int):
+def offset_problem(offset: Any) -> str:
+    """Return what is wrong with an offset, "" if nothing is; one of NumPy is as good as one of Python."""
+    try:
+        number = operator.index(offset)
+    except TypeError:
         return "is not a whole number"
-    if not 0 <= offset <= _LARGEST:
-        return "is below 0" if offset < 0 else f"is above {_LARGEST}"
-    if offset % INDEX_BYTES:
+    if isinstance(offset, bool):
+        return "is not a whole number"
+    if not 0 <= number <= _LARGEST:
+        return "is below 0" if number < 0 else f"is above {_LARGEST}"
+    if number % INDEX_BYTES:
         return f"is not a multiple of {INDEX_BYTES}, the bytes of a store's index for each message"
     return ""
 
@@ -46,7 +51,7 @@ def place_of(offset: Any) -> int:
             code="OFFSET",
             hint="give 'earliest', 'latest', or an offset as pack.offset and position() have them",
         )
-    return int(offset)
+    return operator.index(offset)
 
 
 def starts_of(partitions: Any) -> dict[str, int | None]:

@@ -16,6 +16,7 @@ __all__ = ["PackIds", "SeenRecords"]
 
 _DIGEST_BYTES: Final = 16
 _MOST: Final = 1 << 32
+_LATE: Final = 16  # packs that expired without a confirm, and are kept in memory for one
 
 
 class SeenRecords:
@@ -23,6 +24,7 @@ class SeenRecords:
 
     A record counts as done with when the confirm of its pack was asked for, whatever became of the confirm.  Records of
     packs that were given back, or expired without it, are given again.  Records without a message id are always given.
+    A confirm that is asked for too late counts for the 16 newest packs that have expired.
 
     It remembers at least the ``most`` newest ones and at most twice as many, about 100 bytes for each: in this process,
     until the object is gone.  One object can serve several consumers.  Any thread.
@@ -69,18 +71,23 @@ class SeenRecords:
                 self.duplicates += 1
                 return False
             ids.given.add(digest)
+            if ids.settled:  # its pack was confirmed before this record was given out
+                self._remember(digest)
             return True
 
     def _settle(self) -> None:
         """Remember what packs had that are done with; forget what was given back.  Locks: the caller has it."""
-        waiting = []
+        waiting, late = [], []
         for ids in self._open:
             if ids.pack.done:
+                ids.settled = True
                 for digest in ids.given:
                     self._remember(digest)
             elif ids.pack.outcome == "held":
                 waiting.append(ids)
-        self._open = waiting
+            elif ids.pack.outcome == "expired":  # its confirm may still be asked for, too late
+                late.append(ids)
+        self._open = [*late[-_LATE:], *waiting]
 
     def _remember(self, digest: bytes) -> None:
         if digest in self._old:
@@ -96,6 +103,7 @@ class PackIds:
     def __init__(self, seen: SeenRecords, pack: Pack) -> None:
         self.pack = pack
         self.given: set[bytes] = set()
+        self.settled = False  # they are remembered
         self._seen = seen
 
     def is_new(self, group_id: str, stream_id: str, message_id: str) -> bool:

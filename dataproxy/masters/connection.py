@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from dataproxy.errors import RemoteProtocolError
-from dataproxy.shown import printable
+from dataproxy.shown import foreign
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.calls import METHODS, TOKEN, read_calls
 from dataproxy.wire.tubemq.reading import has_texts
@@ -17,7 +17,7 @@ from dataproxy.wire.tubemq.reading import has_texts
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["MasterConnection", "ServerFault", "fault_text", "shortened"]
+__all__ = ["MasterConnection", "ServerFault", "fault_text"]
 
 _MASTER_SERVICE: Final = 1
 _VERSION: Final = 3
@@ -27,7 +27,6 @@ _MOST_SLICES: Final = 3584
 _LARGEST_SLICE: Final = 65536
 _LARGEST_FRAME: Final = 32 << 20
 _PIECE: Final = 1 << 20
-_SHOWN: Final = 400  # characters of a server's text
 _BY_NAME: Final = {one.request: one for one in METHODS.values()}
 
 
@@ -85,7 +84,7 @@ class MasterConnection:
         if last.name == "RspExceptionBody":
             said = last.message.stackTrace.strip().partition("\n")[0]
             name = last.message.exceptionName or "an exception without a name"
-            raise ServerFault(shortened(f"{name}: {said}" if said else name))
+            raise ServerFault(foreign(f"{name}: {said}" if said else name))
         if last.name != method.answer:
             raise RemoteProtocolError(f"it answers {name} with {last.name}, expected {method.answer}")
         if not has_texts(last.message):
@@ -138,11 +137,6 @@ class MasterConnection:
                 raise ConnectionError("the connection ended before the answer")
             data += piece
         return bytes(data)
-
-
-def shortened(text: str) -> str:
-    """Return the beginning of a server's text, with escapes for what a terminal would obey."""
-    return printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def fault_text(error: OSError) -> str:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataproxy.errors import DataProxyError, HubError
-from dataproxy.shown import json_text, printable, without_secrets
+from dataproxy.shown import foreign, json_text, printable, without_secrets
 from tests.campaigns.httppeers.names import HOSTILE_NAMES
 
 TEXTS = st.text(st.characters(codec=None, exclude_categories=())) | st.sampled_from(sorted(HOSTILE_NAMES.values()))
@@ -18,6 +18,15 @@ def test_nothing_is_left_to_obey(text):
     assert printable(text).isprintable()
     if text.isprintable():
         assert printable(text) == text
+
+
+@given(TEXTS)
+def test_what_a_server_says_is_shown_in_one_short_line(text):
+    assert foreign(text) == printable(text)
+    long = foreign(text + "x" * 100_000)
+    assert long.isprintable()
+    assert long.endswith(f"... ({len(text) + 100_000} characters)")
+    assert len(long) < 12_000  # escapes are longer than what they stand for
 
 
 @pytest.mark.parametrize("name", [name for name, text in HOSTILE_NAMES.items() if "\\" not in text])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dataproxy.cli.outcome import outcome
+from dataproxy.cli.outcome import has_output, outcome
 from dataproxy.cli.settings import named_options
 from dataproxy.cli.tubemq.printing import Format, printer
 from dataproxy.config import load_consumer_config
@@ -112,8 +112,7 @@ def consume(
             options.setdefault("session", _SESSION)
         settled = _filtered(load_consumer_config(file=config, **options), filter or [])
         patience = None if timeout is None else _seconds(timeout)
-        if null and form is not Format.TEXT:
-            raise ConfigError(f"--null does not go with --format {form}", hint="keep one")
+        _check(settled, form, null=null)
         from dataproxy.cli.tubemq.reading import Job, Reading, report, run
 
         job = Job(
@@ -131,6 +130,22 @@ def consume(
             report(job, reading, verbose=verbose)
 
 
+def _check(config: ConsumerConfig, form: Format, *, null: bool) -> None:
+    """Raise ConfigError for what cannot be done, or would wait for ever."""
+    if null and form is not Format.TEXT:
+        raise ConfigError(f"--null does not go with --format {form}", hint="keep one")
+    if form is not Format.COUNT and not has_output():
+        raise ConfigError(
+            "stdout is closed: messages would be confirmed that nobody has seen",
+            hint="write them to /dev/null if nobody wants them",
+        )
+    if config.balance == "client":
+        raise ConfigError(
+            "balance='client' does not go with this command: nobody chooses partitions",
+            hint="leave it out; then the master gives this member partitions",
+        )
+
+
 def _filtered(config: ConsumerConfig, items: list[str]) -> ConsumerConfig:
     """Return the configuration with filter items for all of its topics.  Raises ConfigError."""
     if not items:
@@ -144,6 +159,9 @@ def _seconds(text: str) -> float:
     from dataproxy.config.units import parse_duration
 
     try:
-        return parse_duration(text)
+        seconds = parse_duration(text)
     except ValueError as error:
         raise ConfigError(f"--timeout {text!r} {error}") from None
+    if seconds < 0:
+        raise ConfigError(f"--timeout {text!r} is below 0")
+    return seconds

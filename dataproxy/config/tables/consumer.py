@@ -7,6 +7,7 @@ from typing import Final
 from dataproxy.config.option import Option, OptionTable
 from dataproxy.config.rules import CONSUMER_RULES
 from dataproxy.config.secret import Secret
+from dataproxy.config.tables.kafka import KAFKA_READ_WORDS
 from dataproxy.config.tables.tls import tls_options
 from dataproxy.config.tables.tubemq import TUBEMQ_ALIASES, TUBEMQ_REFUSALS
 
@@ -251,5 +252,6 @@ CONSUMER: Final = OptionTable(
     options=_OPTIONS,
     aliases=TUBEMQ_ALIASES,
     refusals=TUBEMQ_REFUSALS,
+    words=KAFKA_READ_WORDS,
     rules=CONSUMER_RULES,
 )

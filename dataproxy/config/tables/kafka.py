@@ -1,4 +1,4 @@
-"""Option names of Kafka's clients: the option here that replaces each, and its unit."""
+"""Option names of Kafka's producers and consumers: the option here that replaces each, and its unit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from dataproxy.config.option import Word
 
-__all__ = ["KAFKA_WORDS"]
+__all__ = ["KAFKA_READ_WORDS", "KAFKA_WORDS"]
 
 
 def _seconds(native: str, example: str) -> str:
@@ -90,4 +90,58 @@ KAFKA_WORDS: Final[tuple[Word, ...]] = (
     Word(("dr_cb", "dr_msg_cb"), _REPORTS),
     Word(("stats_cb", "statistics_interval_ms"), _STATS),
     Word(("error_cb",), "errors of connections go to the logger 'dataproxy.conn'"),
+)
+
+_READ_SECURITY: Final = "encryption is {tls}=True here; {user} and {password} sign requests where servers ask for it"
+_OWN_BODIES: Final = "a body is bytes here: decode record.body"
+
+#: The same of Kafka's consumers.
+KAFKA_READ_WORDS: Final[tuple[Word, ...]] = (
+    Word(
+        ("bootstrap_servers", "metadata_broker_list"),
+        "here it is {target}, TubeMQ's masters: {target}='tubemq://master1:8715,master2:8715'",
+    ),
+    Word(("topic",), "here it is {topics}: {topics}='orders'"),
+    Word(("auto_offset_reset",), "here it is {start}: {start}='latest'"),
+    Word(
+        ("enable_auto_commit", "enable_auto_offset_store"),
+        "here it is {auto_confirm}; without it the application confirms: consumer.confirm(pack)",
+    ),
+    Word(
+        ("auto_commit_interval_ms",),
+        "confirms have no period here: with {auto_confirm} a pack is confirmed when the next one is asked for",
+    ),
+    Word(("max_poll_records",), "poll returns one pack, half a megabyte of messages or one larger message"),
+    Word(("max_poll_interval_ms",), _seconds("confirm_timeout", "300") + ", for each pack"),
+    Word(("session_timeout_ms",), "servers are set to the time after which a silent member is gone"),
+    Word(("heartbeat_interval_ms",), _seconds("heartbeat_interval", "10")),
+    Word(
+        ("fetch_max_bytes", "max_partition_fetch_bytes", "fetch_message_max_bytes"), _bytes("prefetch_bytes", 67108864)
+    ),
+    Word(("queued_max_messages_kbytes", "queued_min_messages"), _bytes("prefetch_bytes", 67108864)),
+    Word(
+        ("fetch_min_bytes", "fetch_max_wait_ms", "fetch_wait_max_ms"),
+        "what is there is fetched at once; {not_found_wait} is the wait after a broker had nothing",
+    ),
+    Word(("consumer_timeout_ms",), "poll has a timeout, in seconds: consumer.poll(timeout=2)"),
+    Word(("request_timeout_ms", "socket_timeout_ms"), _seconds("call_timeout", "10")),
+    Word(("socket_connection_setup_timeout_ms",), _seconds("connect_timeout", "3")),
+    Word(("client_id", "group_instance_id"), "a consumer makes its own name here: consumer.client"),
+    Word(
+        ("partition_assignment_strategy",),
+        "the master divides partitions; with {balance}='client' the application does, by assign()",
+    ),
+    Word(("isolation_level",), _TRANSACTIONS),
+    Word(("key_deserializer", "value_deserializer"), _OWN_BODIES),
+    Word(("security_protocol", "sasl_mechanism", "sasl_mechanisms"), _READ_SECURITY),
+    Word(("sasl_username", "sasl_plain_username"), "here it is {user}"),
+    Word(("sasl_password", "sasl_plain_password"), "here it is {password}"),
+    Word(("ssl_context",), "here files are given: {tls_ca}, {tls_certificate}, {tls_key}"),
+    Word(("ssl_cafile", "ssl_ca_location"), "here it is {tls_ca}, with {tls}=True"),
+    Word(("ssl_certfile", "ssl_certificate_location"), "here it is {tls_certificate}, with {tls}=True"),
+    Word(("ssl_keyfile", "ssl_key_location"), "here it is {tls_key}"),
+    Word(("ssl_password", "ssl_key_password"), "here it is {tls_key_password}"),
+    Word(("ssl_check_hostname", "ssl_endpoint_identification_algorithm"), "here it is {tls_verify}='full' or 'chain'"),
+    Word(("stats_cb", "statistics_interval_ms"), "call Consumer.stats() at any time"),
+    Word(("error_cb",), "errors of connections go to the logger 'dataproxy.consumer'"),
 )

@@ -93,10 +93,11 @@ class Known(NamedTuple):
 
 
 class Untaken(NamedTuple):
-    """A broker does not give a partition that this member has chosen; it is asked again."""
+    """A broker does not give a partition; it is asked again, or the master is told that it is not held."""
 
     partition: Partition
     code: int
+    why: str = ""  #: what the broker said, or why it did not answer
 
 
 class Refusal(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from dataproxy.consumer.group.asking import Ask, Drop, Fault, Known, MemberOptions, Order, Reply, Untaken
 from dataproxy.consumer.group.holdings import Holding, Seek, State
 from dataproxy.consumer.group.membership import NONE, Life, Membership
+from dataproxy.shown import foreign
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.texts import Broker, Partition, TopicPart, join_held, read_meta
 
@@ -132,7 +133,7 @@ class Chooser(Membership):
         if answer is None:
             return  # heartbeats find out whether the master is there
         if answer.errCode != _OK:
-            self.trouble = Fault(f"{answer.errCode}: {answer.errMsg}")
+            self.trouble = Fault(f"{answer.errCode}: {foreign(answer.errMsg)}")
             return
         self._learn(answer, now)
         found = self._found()
@@ -240,6 +241,6 @@ class Chooser(Membership):
             holding.due = now + self._options.register_pause_s
 
     def _not_taken(self, holding: Holding, code: int, now: float) -> None:
-        self._out.append(Untaken(holding.partition, code))
+        self._out.append(Untaken(holding.partition, code, holding.why))
         holding.rounds = 0
         self._want_again(holding, now, max(self._options.register_pause_s, self._options.heartbeat_s / 2))

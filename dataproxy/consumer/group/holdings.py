@@ -54,6 +54,7 @@ class Holding:
     bound_start: bool = False  #: it begins where a bound group says
     consumed: bool = False  #: its last pack was, and the broker does not know it yet
     since: float = 0.0
+    why: str = ""  #: its newest registration failed
     kept: bool = False  #: it is this member's, and only read from another place: it is registered once more
     seek: Seek | None = None
     asked: Seek | None = None  #: the wish that the registration under way has

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, ClassVar, Final
 
-from dataproxy.consumer.group.asking import Drop, MemberOptions
+from dataproxy.consumer.group.asking import Drop, Fault, MemberOptions, Untaken
 from dataproxy.consumer.group.holdings import Holding, State
 from dataproxy.consumer.group.membership import NONE, Life, Membership
 from dataproxy.wire.tubemq import messages
@@ -118,11 +118,16 @@ class Member(Membership):
             return
         self._event, self._queued = self._queued, None
         partitions = []
-        for text in self._event.texts:
+        for text in self._event.texts:  # of one that is left out the report tells the master that it is not held
             try:
-                partitions.append(Subscription.read(text, self._options.broker_port).partition)
-            except ValueError:
-                continue  # the report tells the master that it is not held
+                partition = Subscription.read(text, self._options.broker_port).partition
+            except ValueError as error:
+                self.trouble = Fault(str(error))
+                continue
+            if partition.topic in self._options.topics:
+                partitions.append(partition)
+            else:  # nobody asked for it: its messages would be taken for others
+                self.trouble = Fault(f"a master gives partition {partition.key!r}, whose topic was not asked for")
         if self._event.kind in _DISCONNECTS:
             self._disconnect(self._event, partitions, now)
         elif self._event.kind in _CONNECTS:
@@ -176,4 +181,5 @@ class Member(Membership):
         raise AssertionError("a member makes no other call")
 
     def _not_taken(self, holding: Holding, code: int, now: float) -> None:
+        self._out.append(Untaken(holding.partition, code, holding.why))
         self._give_up(holding, code, now)

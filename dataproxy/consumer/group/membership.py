@@ -28,6 +28,7 @@ from dataproxy.consumer.group.asking import (
 )
 from dataproxy.consumer.group.holdings import Holding, Holdings, Seek, State
 from dataproxy.consumer.group.masters import Masters
+from dataproxy.shown import foreign
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.credentials import Signature
 from dataproxy.wire.tubemq.texts import Condition, Failure
@@ -91,6 +92,7 @@ class Membership(ABC):
         self._random = source
         self._ids: dict[str, Any] = {"defFlowCheckId": NONE, "groupFlowCheckId": NONE, "qryPriorityId": NONE}
         self.trouble: Fault | None = None  #: the newest of a call to a master
+        self.troubled: float | None = None  #: since when no master has given a good answer
         self.rules: dict[str, str] = {}  #: texts of flow rules, as masters sent them last: group, cluster
 
     # --- what the driver calls
@@ -163,13 +165,15 @@ class Membership(ABC):
             self._asking_master = False
             if answer.errCode == _OK or answer.errCode in _REFUSALS:
                 self._masters.answered()
+                self.troubled = None
             else:
-                self.trouble = Fault(f"{answer.errCode}: {answer.errMsg}")
+                self._note(Fault(f"{answer.errCode}: {foreign(answer.errMsg)}"), now)
             self._take_tokens(answer)
             getattr(self, f"_{about}_answered")(answer, now)
         elif about == "beat":
             self._beat_answered(what, answer, now)
         elif about == "take":
+            what.why = foreign(answer.errMsg)
             self._take_answered(what, answer.errCode, answer, now)
         elif about == "leave":
             self._left_broker(what, now)
@@ -181,11 +185,12 @@ class Membership(ABC):
         about, what = self._asks.pop(number)
         if about in ("register", "heartbeat", "close"):
             self._asking_master = False
-            self.trouble = fault
+            self._note(fault, now)
             self._master_failed(about, fault, now)
         elif about == "beat":
             self._beating.pop(what, None)
         elif about == "take":
+            what.why = fault.text
             self._take_answered(what, 0, None, now)
         elif about == "leave":
             self._left_broker(what, now)
@@ -273,6 +278,12 @@ class Membership(ABC):
         else:
             self._ask(self._masters.current, self._register_name, self._registration(), "register")
 
+    def _note(self, fault: Fault, now: float) -> None:
+        """Remember what is wrong with a master, and since when."""
+        self.trouble = fault
+        if self.troubled is None:
+            self.troubled = now
+
     def _conditions(self) -> list[str]:
         return [str(Condition(topic, items)) for topic, items in self._options.topics.items() if items]
 
@@ -332,7 +343,7 @@ class Membership(ABC):
                 self.life = Life.MEMBER
             self._has_registered(answer, now)
         elif answer.errCode in _REFUSALS:
-            self._out.append(Refusal(answer.errCode, answer.errMsg))
+            self._out.append(Refusal(answer.errCode, foreign(answer.errMsg)))
             self._master_due = now + self._options.heartbeat_s
             if self.life is Life.MEMBER:
                 self.life = Life.JOINING

@@ -17,6 +17,7 @@ from dataproxy._version import __version__
 from dataproxy.errors import ConfigError, DataProxyError, RemoteProtocolError, TransportError
 from dataproxy.masters.connection import MasterConnection, ServerFault, fault_text
 from dataproxy.masters.target import parse_target
+from dataproxy.shown import foreign
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.credentials import Signature
 from dataproxy.wire.tubemq.texts import BROKER_PORT, BROKER_TLS_PORT, Broker, Topic
@@ -167,11 +168,12 @@ class _Producer:
     def _check(self, answer: Any) -> None:
         if answer.errCode == _OK:
             return
+        text = foreign(answer.errMsg)
         hint = "give the options user and password" if answer.errCode == _CREDENTIALS and not self._config.user else ""
         raise DataProxyError(
-            f"master {self._where} refuses a producer with code {answer.errCode}: {answer.errMsg!r}",
+            f"master {self._where} refuses a producer with code {answer.errCode}: {text!r}",
             hint=hint,
-            details={"code": answer.errCode, "text": answer.errMsg},
+            details={"code": answer.errCode, "text": text},
         )
 
     def _learn(self, answer: Any) -> None:

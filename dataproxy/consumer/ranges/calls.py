@@ -10,6 +10,7 @@ from dataproxy.consumer.driver import call_fault_text
 from dataproxy.errors import RemoteProtocolError, TransportError
 from dataproxy.masters.target import parse_target
 from dataproxy.process.threads import join, start_quiet
+from dataproxy.shown import foreign
 from dataproxy.trust.files import server_trust
 from dataproxy.wire.tubemq.calls import METHODS
 from dataproxy.wire.tubemq.reading import read_message
@@ -135,7 +136,7 @@ class Calls:
                 self._done[number] = (name, address, data)
                 continue
             if kind == "answer":
-                text = f"{data.decode('utf-8', 'replace')}: {trace.decode('utf-8', 'replace')}"
+                text = foreign(f"{data.decode('utf-8', 'replace')}: {trace.decode('utf-8', 'replace')}")
             else:
                 text = call_fault_text(code, detail)
                 self._peers.pop(address, None)  # its name is looked up again

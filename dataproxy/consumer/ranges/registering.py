@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dataproxy.errors import GroupRefusedError, RemoteProtocolError, TransportError
+from dataproxy.shown import foreign
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.credentials import Signature
 
@@ -105,7 +106,7 @@ class Client:
             raise RemoteProtocolError(
                 f"a broker takes {group!r} as the reader of a partition, and names no offsets of it"
             )
-        return Registered(answer.errCode, answer.errMsg, group, answer.currOffset, answer.maxOffset)
+        return Registered(answer.errCode, foreign(answer.errMsg), group, answer.currOffset, answer.maxOffset)
 
     def post_unregister(self, place: Place, group: str, client: str = "") -> int:
         """Begin to give a partition back; what was read and not confirmed is not confirmed by it."""

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy._version import __version__
 from dataproxy.errors import DataProxyError, DiscoveryError, RemoteProtocolError
-from dataproxy.masters.connection import MasterConnection, ServerFault, fault_text, shortened
+from dataproxy.masters.connection import MasterConnection, ServerFault, fault_text
 from dataproxy.masters.target import Address, Target
 from dataproxy.producer.tubemq.layout import Places
+from dataproxy.shown import foreign
 from dataproxy.types import Endpoint
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.credentials import Signature
@@ -191,7 +192,7 @@ class MasterSession:
     def _check(self, answer: Any) -> None:
         if answer.errCode == _OK:
             return
-        said = shortened(answer.errMsg)
+        said = foreign(answer.errMsg)
         hint = "give the options user and password" if answer.errCode == _CREDENTIALS and not self._config.user else ""
         raise DiscoveryError(
             f"the master at {self._where(self._masters[0])} refuses a producer with code {answer.errCode}: '{said}'",

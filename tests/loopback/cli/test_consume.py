@@ -155,6 +155,20 @@ def test_no_master(server: TubeServer) -> None:
     assert "took this consumer within 0.5 s: no connection: Connection refused" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["-o", "balance=client"], "balance='client' does not go with this command"),
+        (["--timeout", "-1"], "--timeout '-1' is below 0"),
+    ],
+)
+def test_what_would_wait_for_ever_is_refused(server: TubeServer, arguments: list[str], text: str) -> None:
+    result = consume(server, *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert text in result.stderr
+    assert server.calls == []
+
+
 def test_a_master_that_comes_late(server: TubeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "_SOON_S", 0.3)
     put(server, b"a")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dataproxy.errors import ConfigError, GroupRefusedError
@@ -97,9 +98,12 @@ def test_members_that_ask_for_other_things(tube: TubeServer, opened: Opener, oth
         ({"session": "a b"}, "session 'a b' is not a key"),
         ({"offsets": {"1:one:0": 27}, "session": "s"}, "offsets: 27 of '1:one:0' is no offset"),
         ({"offsets": {"one": 28}, "session": "s"}, "offsets: 'one' is not a partition"),
+        ({"offsets": {"01:one:0": 28}, "session": "s"}, "offsets: '01:one:0' is not a partition"),
+        ({"offsets": {"1:one:00": 28}, "session": "s"}, "offsets: '1:one:00' is not a partition"),
         ({"offsets": {"1:other:0": 28}, "session": "s"}, "offsets: '1:other:0' is a partition of 'other'"),
         ({"offsets": {"1:one:0": -28}, "session": "s"}, "offsets: -28 of '1:one:0' is no offset"),
         ({"offsets": {"1:one:0": 28.0}, "session": "s"}, "is not a mapping of partitions to offsets"),
+        ({"offsets": {"1:one:0": np.float64(28)}, "session": "s"}, "is not a mapping of partitions to offsets"),
         ({"offsets": {"1:one:0": True}, "session": "s"}, "is not a mapping of partitions to offsets"),
         ({"offsets": {5: 28}, "session": "s"}, "is not a mapping of partitions to offsets"),
         ({"offsets": 5, "session": "s"}, "is not a mapping of partitions to offsets"),
@@ -111,6 +115,12 @@ def test_options_that_cannot_be(opened: Opener, options: dict[str, Any], text: s
     with pytest.raises(ConfigError) as caught:
         opened(**options)
     assert text in str(caught.value)
+
+
+def test_offsets_of_numpy(opened: Opener) -> None:
+    consumer = opened(offsets={"1:one:0": np.int64(28)}, session="s")
+    assert dict(consumer.config.offsets) == {"1:one:0": 28}
+    assert all(type(offset) is int for _, offset in consumer.config.offsets)
 
 
 def test_offsets_as_text(opened: Opener) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dataproxy import AsyncConsumer, SeenRecords, inlong_records
 from dataproxy._core.wire.inlong import message
-from dataproxy.errors import ConfirmError, LocalProtocolError, RemoteProtocolError
+from dataproxy.errors import ConfigError, ConfirmError, LocalProtocolError, RemoteProtocolError
 from tests.support.consumers import COMMIT, Opener, next_pack, quick_members
 from tests.support.tubeserver import TubeServer
 from tests.support.waiting import SECONDS, eventually
@@ -86,6 +86,32 @@ def test_a_malformed_one_without_a_callback(tube: TubeServer, opened: Opener) ->
     with pytest.raises(RemoteProtocolError, match="is no container"):
         next(opened().inlong_records())
     assert tube.confirmed("g", "one", 0) == 0
+
+
+def test_arguments_that_are_none(tube: TubeServer, opened: Opener) -> None:
+    """They are refused at once, not when the first record is asked for."""
+    tube.put("one", container("a"))
+    consumer = opened()
+    pack = next_pack(consumer)
+    for wrong in (None, 5, [], b"x", pack[0]):
+        with pytest.raises(LocalProtocolError, match="no pack"):
+            inlong_records(wrong)  # type: ignore[arg-type]
+    for wrong in (5, "x", []):
+        with pytest.raises(ConfigError, match="on_malformed"):
+            inlong_records(pack, wrong)  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="on_malformed"):
+            consumer.inlong_records(wrong)  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="SeenRecords"):
+            inlong_records(pack, dedupe=wrong)  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="SeenRecords"):
+            consumer.inlong_records(dedupe=wrong)  # type: ignore[arg-type]
+
+    async def asynchronous() -> None:
+        async with AsyncConsumer(tube.target, group="other", topics="one", not_found_wait=0.02) as awaited:
+            with pytest.raises(ConfigError, match="on_malformed"):
+                awaited.inlong_records(5)  # type: ignore[arg-type]
+
+    asyncio.run(asynchronous())
 
 
 def test_in_a_loop(tube: TubeServer) -> None:

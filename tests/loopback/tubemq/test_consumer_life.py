@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import threading
 import weakref
@@ -255,6 +256,21 @@ def test_callbacks_that_are_none(tube: TubeServer, name: str) -> None:
     for wrong in (5, "x", [], True):
         with pytest.raises(ConfigError):
             Consumer(tube.target, group="g", topics="one", **{name: wrong})
+
+
+@pytest.mark.parametrize("name", ["on_assigned", "on_revoked"])
+def test_callbacks_that_nobody_would_await(tube: TubeServer, name: str) -> None:
+    async def tell(*told: Any) -> None:
+        raise AssertionError(told)
+
+    class Teller:
+        async def __call__(self, *told: Any) -> None:
+            await tell(*told)
+
+    for wrong in (tell, functools.partial(tell, 1), Teller()):
+        with pytest.raises(ConfigError, match="coroutine") as caught:
+            Consumer(tube.target, group="g", topics="one", **{name: wrong})
+        assert (caught.value.code, name in caught.value.message) == ("BAD_CALLBACK", True)
 
 
 def test_a_complete_configuration(tube: TubeServer, opened: Opener) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from dataproxy.consumer import driver
 from dataproxy.errors import ConfigError, DataProxyError, GroupRefusedError, TransportError
 from tests.support.consumers import Opener, drain
 from tests.support.tubeserver import TubeServer
@@ -164,6 +167,60 @@ def test_a_name_without_an_address(opened: Opener) -> None:
     with pytest.raises(TransportError, match="no address"):
         consumer.wait_ready(0)
     consumer.close()
+
+
+def test_masters_that_nobody_can_reach_are_in_the_log(
+    opened: Opener, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else tells an application that only polls why there are no packs."""
+    monkeypatch.setattr(driver, "_PATIENT_S", 0.0)
+    with caplog.at_level("WARNING", logger="dataproxy.consumer"):
+        consumer = opened(target="tubemq://127.0.0.1:1")
+        assert eventually(lambda: any("no master has given a good answer" in text for text in caplog.messages))
+        assert consumer.poll(0) is None
+    assert any("Connection refused" in text for text in caplog.messages)
+    assert eventually(lambda: consumer.stats().connects > 1)
+    assert len(caplog.messages) == 1  # and no more of it for a minute
+
+
+@pytest.mark.parametrize(
+    ("address", "why"), [("no-such-host.invalid:8123", "no address"), ("127.0.0.1:1", "Connection refused")]
+)
+def test_brokers_that_nobody_can_reach_are_in_the_log(
+    tube: TubeServer, opened: Opener, caplog: pytest.LogCaptureFixture, address: str, why: str
+) -> None:
+    """As where brokers tell masters addresses that only they know."""
+    tube.put("three", b"a")
+
+    def elsewhere(answer: Any) -> None:
+        if answer.HasField("event"):
+            moved = [re.sub(r"#1:[^#]+#", f"#1:{address}#", text) for text in answer.event.subscribeInfo]
+            del answer.event.subscribeInfo[:]
+            answer.event.subscribeInfo.extend(moved)
+
+    tube.on(BEAT, ("mangle", elsewhere), times=None)
+    with caplog.at_level("WARNING", logger="dataproxy.consumer"):
+        consumer = opened("three", register_retries=1)
+        assert eventually(lambda: any("does not give partition" in text for text in caplog.messages))
+        consumer.close()
+    assert any(why in text for text in caplog.messages)
+    assert len(caplog.messages) == 1  # once for all partitions of a broker
+
+
+def test_partitions_of_other_topics_are_not_read(tube: TubeServer, opened: Opener) -> None:
+    tube.put("one", b"not asked for")
+    tube.put("three", b"a")
+
+    def other(answer: Any) -> None:
+        if answer.HasField("event"):
+            answer.event.subscribeInfo.append(answer.event.subscribeInfo[0].replace("#three:", "#one:"))
+
+    tube.on(BEAT, ("mangle", other), times=None)
+    consumer = opened("three")
+    assert drain(consumer, 1) == [b"a"]
+    assert consumer.poll(0.1) is None
+    assert eventually(lambda: len(consumer.assignment()) == 3)
+    assert {key.split(":")[1] for key in consumer.assignment()} == {"three"}
 
 
 def test_broken_answers_of_a_master(tube: TubeServer, opened: Opener) -> None:

@@ -8,6 +8,7 @@ import os
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dataproxy import AsyncConsumer, Consumer
@@ -43,6 +44,8 @@ def test_back_forth_and_to_both_ends(tube: TubeServer, opened: Opener) -> None:
     assert drain(consumer, 2) == [b"1", b"2"]
     assert consumer.seek(KEY, 5 * INDEX) == 5 * INDEX
     assert drain(consumer, 1) == [b"5"]
+    assert consumer.seek(KEY, np.int64(2 * INDEX)) == 2 * INDEX  # as a column of a table has it
+    assert drain(consumer, 1) == [b"2"]
     assert consumer.seek(KEY, "earliest") == 0
     assert drain(consumer, 1) == [b"0"]
     assert consumer.seek(KEY, "latest") == 6 * INDEX

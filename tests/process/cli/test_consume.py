@@ -171,6 +171,20 @@ def test_two_members_share_a_topic() -> None:
     assert {*found[0], *found[1]} == {str(i) for i in range(40)}
 
 
+@pytest.mark.parametrize(("form", "code"), [("text", 2), ("json", 2), ("count", 0)])
+def test_a_closed_stdout_confirms_nothing_that_nobody_sees(server: TubeServer, form: str, code: int) -> None:
+    server.put("one", b"a")
+    arguments = ["one", "-g", "g", "-t", server.target, "--max", "1", "--format", form]
+    script = 'exec "$@" >&-'
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, "sh", *COMMAND, "consume", *arguments], stderr=subprocess.PIPE, timeout=WAIT_S,
+        check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert (b"stdout is closed" in done.stderr) == (code == 2)
+    assert server.confirmed("g", "one", 0) == (None if code else INDEX)
+
+
 @pytest.mark.parametrize("command", ["consume one -g g", "topics one"])
 def test_without_protobuf_it_says_what_to_install(command: str, server: TubeServer) -> None:
     code = "import sys; sys.modules['google'] = None; from dataproxy.cli.main import main; main()"

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 import dataproxy
-from dataproxy.config import PRODUCER, load_producer_config, spark_options
-from dataproxy.config.tables.kafka import KAFKA_WORDS
+from dataproxy.config import CONSUMER, PRODUCER, OptionTable, load_consumer_config, load_producer_config, spark_options
+from dataproxy.config.tables.kafka import KAFKA_READ_WORDS, KAFKA_WORDS
 from dataproxy.errors import ConfigError
 from dataproxy.producer.discovery.targets import parse_target
 
 ROOT = Path(__file__).parents[3]
 NAMES = [name for word in KAFKA_WORDS for name in word.names]
+READ_NAMES = [name for word in KAFKA_READ_WORDS for name in word.names]
 FIRST = {
     "bootstrap_servers": "here it is target: target='tcp://host1:46801,host2:46801'",
     "linger_ms": "here it is linger, in seconds: linger=0.005",
@@ -61,17 +62,28 @@ def test_every_spelling_is_answered(name: str) -> None:
     assert [PRODUCER.answer(other) for other in (name.replace("_", "."), name.upper(), f"kafka.{name}")] == [words] * 3
 
 
-def test_examples_are_options_with_values_that_are_taken() -> None:
-    for name in NAMES:
-        for option, value in re.findall(r"(\w+)=('[^']*'|[\d.]+|False)", PRODUCER.answer(name)):
-            if option in PRODUCER.by_name:
-                assert PRODUCER.by_name[option].parse(value.strip("'")) is not None
+@pytest.mark.parametrize("table", [PRODUCER, CONSUMER], ids=lambda table: table.section)
+def test_examples_are_options_with_values_that_are_taken(table: OptionTable) -> None:
+    for name in [name for word in table.words for name in word.names]:
+        for option, value in re.findall(r"(\w+)=('[^']*'|[\d.]+|False|True)", table.answer(name)):
+            if option in table.by_name:
+                assert table.by_name[option].parse(value.strip("'")) is not None
             else:
-                assert option in ("key", "dedupe")
+                assert option in ("key", "dedupe", "timeout")
 
 
-def test_no_name_is_answered_twice() -> None:
-    assert len(PRODUCER.by_word) == len(NAMES)
+@pytest.mark.parametrize("table", [PRODUCER, CONSUMER], ids=lambda table: table.section)
+def test_no_name_is_answered_twice(table: OptionTable) -> None:
+    assert len(table.by_word) == len([name for word in table.words for name in word.names])
+
+
+@pytest.mark.parametrize("name", READ_NAMES)
+def test_consumers_answer_every_spelling(name: str) -> None:
+    assert not {name} & (CONSUMER.by_name.keys() | CONSUMER.by_alias.keys() | CONSUMER.by_refusal.keys())
+    words = CONSUMER.answer(name)
+    for other in (name, name.replace("_", "."), name.upper()):
+        with pytest.raises(ConfigError, match=re.escape(f"there is no option {other!r}: {words}")):
+            load_consumer_config("tubemq://h", "g", "t", env={}, **{other: 5})
 
 
 def test_the_answer_has_the_names_of_the_place_that_asked() -> None:
@@ -85,10 +97,8 @@ def test_the_answer_has_the_names_of_the_place_that_asked() -> None:
 
 def test_the_page_of_configuration_has_every_name() -> None:
     page = (ROOT / "CONFIGURATION.md").read_text()
-    rows = dict(
-        re.findall(r"^\| (`[a-z_`, ]+`) \| (.*) \|$", page.partition("## Names of Kafka's clients")[2], re.MULTILINE)
-    )
-    assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == NAMES
+    rows = re.findall(r"^\| (`[a-z_`, ]+`) \| .* \|$", page.partition("## Names of Kafka's clients")[2], re.MULTILINE)
+    assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == [*NAMES, *READ_NAMES]
 
 
 @pytest.mark.parametrize("name", sorted(option.name for option in PRODUCER.options if option.kind == "duration"))

@@ -69,9 +69,30 @@ def test_a_frame_that_arrives_gives_calls_more_time_up_to_a_limit() -> None:
     line.receive(whole[10_000:15_000], 49_000_000)
     assert line.due == 50_001_000  # ten times the limit of a call
     line.receive(whole[15_000:], 49_500_000)
-    assert line.due == 5_001_000  # nothing arrives that the second call could wait for
+    assert line.due == 50_001_000  # the second call's answer is behind the first one's, on the same way
     line.receive(reply(2, b""), 49_600_000)
     assert line.due == -1
+
+
+def test_an_answer_gives_the_calls_behind_it_more_time_and_those_before_it_none() -> None:
+    line = opened(4, timeout=5_000_000)
+    line.receive(reply(2, b""), 4_000_000)
+    assert line.due == 5_001_000  # the first call's: its answer would have come by now
+    line.receive(reply(1, b""), 4_500_000)
+    assert line.due == 9_500_000
+    line.receive(reply(3, b""), 9_000_000)
+    assert line.due == 14_000_000
+    line.call(9, 2, 17, b"", 20_000_000, 5_000_000)  # of the time before it was made it gets nothing
+    line.receive(reply(4, b""), 20_000_001)
+    assert line.due == 25_000_001
+
+
+def test_many_small_answers_over_a_slow_network_come_one_after_the_other() -> None:
+    """Each one's last byte is the last one that is there: nothing is arriving when the connection is looked at."""
+    line = opened(8, timeout=5_000_000)
+    for serial in range(1, 9):
+        line.receive(reply(serial, bytes(2000)), serial * 4_000_000)
+        assert line.due == -1 or line.due > serial * 4_000_000
 
 
 def test_answers_in_any_order() -> None:

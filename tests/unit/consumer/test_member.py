@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dataproxy.consumer.group.asking import Address, Ask, Drop, Fault, Hold, MemberOptions, Refusal, Release
+from dataproxy.consumer.group.asking import Address, Ask, Drop, Fault, Hold, MemberOptions, Refusal, Release, Untaken
 from dataproxy.consumer.group.holdings import Holdings, State
 from dataproxy.consumer.group.member import Life, Member
 from dataproxy.wire.tubemq import messages
@@ -186,7 +186,38 @@ def test_a_partition_that_its_old_owner_has_is_tried_again() -> None:
     message = driver.ask("HeartRequestC2M").message
     assert message.reportSubscribeInfo
     assert (message.event.rebalanceId, list(message.subscribeInfo)) == (7, [])
-    assert driver.orders == []
+    assert driver.orders == [Untaken(PARTITIONS[0], 410, "x")]
+
+
+def test_partitions_of_other_topics_are_not_taken() -> None:
+    driver = joined()
+    other = PARTITIONS[0]._replace(topic="other")
+    driver.order(10, [other, PARTITIONS[1]])
+    assert driver.ask("RegisterRequestC2B").message.topicName == PARTITIONS[1].topic
+    assert driver.member.trouble is not None
+    assert "'1:other:0', whose topic was not asked for" in driver.member.trouble.text
+    driver.answer(currOffset=0, maxOffset=0)
+    message = driver.ask("HeartRequestC2M").message
+    assert [text.rpartition("#")[2] for text in message.subscribeInfo] == ["t:1"]
+
+
+def test_what_a_master_says_is_kept_printable_and_short() -> None:
+    driver = Driver()
+    said = "no \x1b[31m\nred" * 1000
+    one = driver.asks.pop(0)
+    refused = messages.RegisterResponseM2C(success=False, errCode=450, errMsg=said)
+    driver.member.answered(one.number, refused, driver.now)
+    driver.poll()
+    (refusal,) = driver.orders
+    assert refusal.text.startswith(r"no \x1b[31m\nredno")
+    assert len(refusal.text) < 2000
+    assert driver.member.troubled is None  # it is an answer
+    driver.poll(60)
+    one = driver.asks.pop(0)
+    driver.member.answered(one.number, messages.RegisterResponseM2C(success=False, errCode=1, errMsg=said), driver.now)
+    assert driver.member.trouble is not None
+    assert driver.member.trouble.text.startswith(r"1: no \x1b[31m\nred")
+    assert driver.member.troubled == driver.now
 
 
 def test_a_registration_without_an_answer_is_taken_back_in_the_end() -> None:

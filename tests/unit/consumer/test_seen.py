@@ -48,6 +48,37 @@ def test_what_was_done_with_is_left_out() -> None:
     assert (seen.duplicates, len(seen)) == (2, 2)
 
 
+def test_a_confirm_that_is_asked_for_too_late_counts_though_other_packs_came_meanwhile() -> None:
+    seen = SeenRecords()
+    first = pack_of("a")
+    given(first, seen)
+    first.outcome = "expired"
+    assert given(pack_of("b"), seen) == ["b"]  # of another thread
+    first.done = True
+    assert given(pack_of("a", "c"), seen) == ["c"]
+
+
+def test_packs_that_expired_are_not_kept_for_ever() -> None:
+    seen = SeenRecords()
+    packs = [pack_of(f"id-{i}") for i in range(100)]
+    for pack in packs:
+        given(pack, seen)
+        pack.outcome = "expired"
+    assert len(seen) == 0
+    assert len(seen._open) == 16
+
+
+def test_records_that_are_given_out_behind_the_confirm_of_their_pack_count_at_once() -> None:
+    seen = SeenRecords()
+    first = pack_of("a", "b")
+    records = inlong_records(first, dedupe=seen)
+    assert next(records).message_id == "a"
+    first.confirmed()
+    assert given(pack_of("x"), seen) == ["x"]
+    assert [one.message_id for one in records] == ["b"]
+    assert given(pack_of("a", "b"), seen) == []
+
+
 def test_twice_in_one_pack() -> None:
     seen = SeenRecords()
     assert given(pack_of("a", "b", "a"), seen) == ["a", "b"]

@@ -59,6 +59,8 @@ ctypedef struct Connection:       # its owner's thread alone
     size_t out_at           # bytes of `out` that were written
     int64_t heard_us        # when bytes came last
     bint arriving           # they ended within a frame
+    uint32_t answered       # serial of the call whose answer came last
+    int64_t answered_us     # when that was
     PendingCall* first         # by serials
     PendingCall* last
     FrameScan scan

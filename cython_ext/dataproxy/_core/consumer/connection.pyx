@@ -2,7 +2,9 @@
 
 A call whose time is over ends its connection: servers work off a connection in order, so what is behind it would wait,
 too, and a server drops a request that is late without a word.  As long as a frame is arriving, its bytes give all calls
-more time, up to a limit: behind a slow network a large pack takes longer than a call may wait for its first byte.
+more time, up to a limit: behind a slow network a large pack takes longer than a call may wait for its first byte.  So
+does an answer to the calls behind it, whose answers come over the same network; a call that an answer has overtaken
+gets no more.
 
 Locality: owner.  Locks: none.
 """
@@ -125,6 +127,7 @@ cdef int connection_take(Connection* conn, uint8_t* p, size_t n, int64_t now_us,
         if call == NULL:
             continue                # of a call that nobody made here: as any client, it is passed over
         conn.faults = 0
+        conn.answered, conn.answered_us = call.serial, now_us
         conn.end(conn.context, conn, call, &answer, CF_NONE, 0)
         free(call)
 
@@ -148,10 +151,14 @@ cdef void connection_lost(Connection* conn, int fault, int detail, int64_t now_u
 
 cdef int64_t _limit(const Connection* conn, const PendingCall* call) noexcept nogil:
     """Return when a call is too late."""
-    cdef int64_t more
-    if not conn.arriving:
+    cdef int64_t heard_us, more
+    if conn.arriving:
+        heard_us = conn.heard_us
+    elif <int32_t>(call.serial - conn.answered) > 0:    # it is behind the newest answer
+        heard_us = conn.answered_us
+    else:
         return call.deadline_us
-    more = min(conn.heard_us + call.timeout_us, call.deadline_us + (PATIENCE - 1) * call.timeout_us)
+    more = min(heard_us + call.timeout_us, call.deadline_us + (PATIENCE - 1) * call.timeout_us)
     return max(call.deadline_us, more)
 
 
