@@ -77,15 +77,13 @@ class MemorySource(DataSource):  # type: ignore[misc]
         return MemoryReader(int(self.options["rows"]), int(self.options["size"]))
 
 
-def measured(spark: SparkSession, server: int, source: str, options: dict[str, str]) -> tuple[float, float]:
-    """Return seconds of one read, and CPU seconds without those of the server."""
-
-    def cpu() -> float:
-        return tree_cpu_seconds(os.getpid()) - tree_cpu_seconds(server)
-
-    before, began = cpu(), time.monotonic()
+def measured(spark: SparkSession, server: int, source: str, options: dict[str, str]) -> tuple[float, float, float]:
+    """Return seconds of one read, CPU seconds without those of the server, and the server's."""
+    ours, its, began = tree_cpu_seconds(os.getpid()), tree_cpu_seconds(server), time.monotonic()
     spark.read.format(source).options(**options).load().write.format("noop").mode("append").save()
-    return time.monotonic() - began, cpu() - before
+    seconds = time.monotonic() - began
+    its = tree_cpu_seconds(server) - its
+    return seconds, tree_cpu_seconds(os.getpid()) - ours - its, its
 
 
 def main() -> None:
@@ -108,7 +106,7 @@ def main() -> None:
             "tubemq": ("tubemq", {"target": said["target"], "topics": said["topic"], "group": "bench",
                                   "minPartitions": str(TASKS)}),
         }  # fmt: skip
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
+        found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in jobs}
         for number in range(given.rounds + 1):
             for name in list(jobs)[:: -1 if number % 2 else 1]:
                 result = measured(spark, server.pid, *jobs[name])
@@ -117,10 +115,11 @@ def main() -> None:
         assert server.stdin is not None
         server.stdin.close()
     spark.stop()
-    medians = {name: [statistics.median(one[i] for one in runs) for i in (0, 1)] for name, runs in found.items()}
-    for name, (seconds, cpu) in medians.items():
-        print(f"{name}: {said['rows'] / seconds / 1e6:.2f} M rows/s, {cpu / said['rows'] * 1e6:.2f} CPU-s per M rows")
-    (wall, cpu), (own_wall, own_cpu) = medians["memory"], medians["tubemq"]
+    medians = {name: [statistics.median(one[i] for one in runs) for i in range(3)] for name, runs in found.items()}
+    for name, (seconds, cpu, server_cpu) in medians.items():
+        own, its = (figure / said["rows"] * 1e6 for figure in (cpu, server_cpu))
+        print(f"{name}: {said['rows'] / seconds / 1e6:.2f} M rows/s, {own:.2f} CPU-s per M rows, the server {its:.2f}")
+    (wall, cpu, _), (own_wall, own_cpu, _) = medians["memory"], medians["tubemq"]
     print(f"tubemq of memory: {wall / own_wall:.2f} by seconds, {cpu / own_cpu:.2f} by CPU seconds")
 
 

@@ -7,14 +7,17 @@ with its standard input.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
+import socket
 import sys
 from typing import Any, Final
 
 from dataproxy.wire.tubemq import messages
-from tests.support.reference.tubemq import checksum_of
-from tests.support.tubeserver import TubeServer
+from tests.support.reference import tubemq as wire
+from tests.support.tubeserver import TubeServer, service
 from tests.support.tubeserver.broker import Broker
+from tests.support.tubeserver.listener import Listener
 from tests.support.tubeserver.store import Store
 
 __all__ = ["ATTRIBUTE", "PACK", "TASKS", "main"]
@@ -24,19 +27,60 @@ PACK: Final = 4_000  # messages
 ATTRIBUTE: Final = "$msgType$=bench,$msgTime$=202601010000"
 TASKS: Final = 4
 _INDEX: Final = 28
+_GET: Final = 17
+_END: Final = 64  # bytes of a frame in which its offsets are
 
 
 class Canned:
-    """An answer as bytes."""
+    """An answer whose frame is ready: nearly all of its bytes are those of many others."""
 
     errCode = 200  # noqa: N815 - protobuf's name
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
+    def __init__(self, same: memoryview, end: bytes) -> None:
+        self._same, self._end = same, end
 
-    def SerializePartialToString(self) -> bytes:  # noqa: N802 - protobuf's name
-        """Return the bytes."""
-        return self._data
+    def SerializePartialToString(self) -> Canned:  # noqa: N802 - protobuf's name
+        """Return the answer itself, of which `Wire` makes a frame."""
+        return self
+
+    def frame(self, serial: int) -> list[bytes | memoryview]:
+        """Return the parts of the frame."""
+        return [self._same[:4].tobytes() + serial.to_bytes(4), self._same[8:], self._end]
+
+
+class Wire:
+    """What the server's calls need of frames; those of packs are not made anew."""
+
+    WireError, split_call, read_message, failed = wire.WireError, wire.split_call, wire.read_message, wire.failed
+
+    @staticmethod
+    def answered(method: int, data: bytes | Canned) -> bytes | Canned:
+        """Return the payload of an answer."""
+        return data if isinstance(data, Canned) else wire.answered(method, data)
+
+    @staticmethod
+    def cut(serial: int, payload: bytes | Canned) -> list[bytes | memoryview]:
+        """Return the parts of a frame."""
+        return payload.frame(serial) if isinstance(payload, Canned) else [wire.cut(serial, payload)]
+
+
+async def converse(self: Any, connection: socket.socket) -> None:
+    """Answer the requests of a connection, without a copy of packs."""
+    loop, received = asyncio.get_running_loop(), bytearray()
+    while data := await loop.sock_recv(connection, 1 << 16):
+        received += data
+        while (frame := wire.take_frame(received)) is not None:
+            serial, payload, end = frame
+            del received[:end]
+            parts = [memoryview(part) for part in await self._service.answer(serial, payload)]
+            try:
+                sent = connection.sendmsg(parts)
+            except BlockingIOError:
+                sent = 0
+            for part in parts:
+                if sent < len(part):
+                    await loop.sock_sendall(connection, part[sent:])
+                sent = max(sent - len(part), 0)
 
 
 def answers(rows: int, size: int) -> dict[int, Canned]:
@@ -44,14 +88,18 @@ def answers(rows: int, size: int) -> dict[int, Canned]:
     text = ATTRIBUTE.encode()
     payload = len(text).to_bytes(4) + text + bytes(size)
     found = [
-        messages.TransferedMessage(messageId=n, checkSum=checksum_of(payload), payLoadData=payload, flag=1)
+        messages.TransferedMessage(messageId=n, checkSum=wire.checksum_of(payload), payLoadData=payload, flag=1)
         for n in range(PACK)
     ]
     body = messages.GetMessageResponseB2C(success=True, errCode=200, messages=found).SerializeToString()
-    made = {}
+    made: dict[int, Canned] = {}
+    shared: dict[int, memoryview] = {}  # by the size of the frame, which grows with the offset
     for begin in range(0, rows * _INDEX, PACK * _INDEX):
         rest = messages.GetMessageResponseB2C(currOffset=begin, maxOffset=rows * _INDEX, currDataDlt=0, minLimitTime=0)
-        made[begin] = Canned(body + rest.SerializePartialToString())
+        frame = wire.cut(0, wire.answered(_GET, body + rest.SerializePartialToString()))
+        same = shared.setdefault(len(frame), memoryview(frame)[:-_END])
+        assert same == memoryview(frame)[:-_END]
+        made[begin] = Canned(same, frame[-_END:])
     return made
 
 
@@ -71,6 +119,8 @@ def main() -> None:
         return made[progress.confirmed]
 
     Broker._get = get  # type: ignore[method-assign]
+    Listener._converse = converse  # type: ignore[method-assign]
+    service.wire = Wire  # type: ignore[misc,assignment]
     Store.end = property(lambda _: rows * _INDEX)  # type: ignore[assignment,method-assign]
     with TubeServer({TOPIC: 1}) as server:
         print(json.dumps({"target": server.target, "topic": TOPIC, "rows": rows}), flush=True)

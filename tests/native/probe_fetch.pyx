@@ -8,7 +8,7 @@ from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.consumer.exchange cimport (
     CM_CALL, CM_CONFIRM, CM_DROP, CM_FOLLOW, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES,
-    EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Event, Exchange, Peer, Tally,
+    EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Event, Exchange, Peer, Tally, event_free,
     exchange_close, exchange_commands, exchange_events, exchange_open, exchange_post, exchange_take,
 )
 from dataproxy._core.consumer.fetch cimport (
@@ -23,8 +23,8 @@ from dataproxy._core.consumer.connection cimport (
     connection_written,
 )
 from dataproxy._core.consumer.pack cimport Pack
-from dataproxy._core.consumer.tubepack cimport PC_REVOKED, PC_SOUGHT, TubePack, tubepack_hold, tubepack_new
-from dataproxy._core.wire.tubemq.get cimport Got, read_got
+from dataproxy._core.consumer.tubepack cimport PC_REVOKED, PC_SOUGHT, TubePack, tubepack_hold, tubepack_read
+from dataproxy._core.wire.tubemq.get cimport Got
 from dataproxy._core.wire.tubemq.rpc cimport Answer
 
 __all__ = ["Line", "Reader", "hold_of", "pack_of"]
@@ -55,15 +55,16 @@ def hold_of(Pack pack not None):
 def pack_of(bytes answer not None, str topic, str partition, list filters=None):
     """Return the pack of a GetMessageResponseB2C."""
     cdef Got got
-    cdef TubePack* made
+    cdef TubePack* made = NULL
+    cdef uint8_t* block = <uint8_t*>malloc(len(answer) + 1)
     cdef Slice wanted[8]
-    cdef int i, n = 0 if filters is None else len(filters)
-    assert read_got(_given(answer), &got) == ST_OK and n <= 8
+    cdef int i, status, n = 0 if filters is None else len(filters)
+    assert n <= 8 and block != NULL
+    memcpy(block, <const char*>answer, len(answer))
     for i in range(n):
         wanted[i] = _given(filters[i])
-    made = tubepack_new(&got, wanted, n)
-    if made == NULL:
-        raise MemoryError
+    status = tubepack_read(slice_of(block, len(answer)), block, wanted, n, &got, &made)
+    assert status == ST_OK
     return Pack.make(made, None, topic, partition)
 
 
@@ -484,7 +485,7 @@ cdef class Reader:
             data = (<const char*>e.data)[:e.n]
             found.append((EVENTS[e.kind], e.number, e.code, e.detail, data[:e.cut], data[e.cut:]))
             following = e.next
-            free(e)
+            event_free(e)
             e = following
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from dataproxy._core.consumer.core import ConsumerCore
 from dataproxy.consumer.driver import call_fault_text
@@ -19,13 +19,20 @@ if TYPE_CHECKING:
     from dataproxy.config import ConsumerConfig
     from dataproxy.consumer.group.asking import Address
 
-__all__ = ["Calls", "broken_answer"]
+__all__ = ["Calls", "Prepared", "broken_answer"]
 
 _READ_SERVICE: Final = 2
 _BY_NAME: Final = {one.request: one for one in METHODS.values()}
 _SLICE_S: Final = 0.1  # between two looks for signals
 _JOIN_S: Final = 5.0
 _LEAST_MEMORY: Final = 1 << 20  # of packs that the loop would read ahead, which it does not do here
+
+
+class Prepared(NamedTuple):
+    """A request as bytes, and the name of its message."""
+
+    name: str
+    data: bytes
 
 
 class Calls:
@@ -55,13 +62,14 @@ class Calls:
 
         Raises TransportError for a broker without an address.
         """
-        name = message.DESCRIPTOR.name
+        return self.post_again(address, Prepared(message.DESCRIPTOR.name, message.SerializeToString()))
+
+    def post_again(self, address: Address, request: Prepared) -> int:
+        """Begin a call whose request was written before.  Returns and raises what `post` does."""
         peer = self._peer(address)
         self._next += 1
-        self._waited[self._next] = (name, address)
-        self._core.call(
-            self._next, peer, _READ_SERVICE, _BY_NAME[name].number, message.SerializeToString(), self._seconds
-        )
+        self._waited[self._next] = (request.name, address)
+        self._core.call(self._next, peer, _READ_SERVICE, _BY_NAME[request.name].number, request.data, self._seconds)
         return self._next
 
     def forget(self, number: int) -> None:

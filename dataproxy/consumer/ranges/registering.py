@@ -8,6 +8,7 @@ import random
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from dataproxy.consumer.ranges.calls import Prepared
 from dataproxy.errors import GroupRefusedError, RemoteProtocolError, TransportError
 from dataproxy.shown import foreign
 from dataproxy.wire.tubemq import messages
@@ -62,6 +63,7 @@ class Client:
         self.calls, self._config = calls, config
         self.id = client or new_client(config.group)
         self._filters = dict(config.topics)
+        self._requests: dict[tuple[str, Place, str, bool], Prepared] = {}
 
     def take(self, place: Place, offset: int) -> Registered:
         """Register a partition under the first name that is free, to read from an offset on.
@@ -118,19 +120,29 @@ class Client:
 
     def post_get(self, place: Place, group: str) -> int:
         """Ask for the next pack."""
-        message = messages.GetMessageRequestC2B(
-            clientId=self.id, partitionId=place.partition, groupName=group, topicName=place.topic,
-            lastPackConsumed=False, manualCommitOffset=False, escFlowCtrl=False,
-        )  # fmt: skip
-        return self.calls.post(place.address, message)
+        return self.calls.post_again(place.address, self._prepared("get", place, group, consumed=False))
 
     def post_confirm(self, place: Place, group: str, *, consumed: bool) -> int:
         """Confirm the last pack; without ``consumed`` only ask where the next one begins."""
-        message = messages.CommitOffsetRequestC2B(
-            clientId=self.id, topicName=place.topic, partitionId=place.partition, groupName=group,
-            lastPackConsumed=consumed,
-        )  # fmt: skip
-        return self.calls.post(place.address, message)
+        return self.calls.post_again(place.address, self._prepared("confirm", place, group, consumed=consumed))
+
+    def _prepared(self, kind: str, place: Place, group: str, *, consumed: bool) -> Prepared:
+        """Return a request that is the same for each pack of a partition, written once."""
+        key = (kind, place, group, consumed)
+        known = self._requests.get(key)
+        if known is None:
+            who: dict[str, Any] = {
+                "clientId": self.id, "topicName": place.topic, "partitionId": place.partition, "groupName": group
+            }  # fmt: skip
+            message: Any
+            if kind == "get":
+                message = messages.GetMessageRequestC2B(
+                    lastPackConsumed=False, manualCommitOffset=False, escFlowCtrl=False, **who
+                )
+            else:
+                message = messages.CommitOffsetRequestC2B(lastPackConsumed=consumed, **who)
+            known = self._requests[key] = Prepared(message.DESCRIPTOR.name, message.SerializeToString())
+        return known
 
     def post_heartbeat(self, places: list[Place], group: str) -> int:
         """Keep partitions of one broker."""

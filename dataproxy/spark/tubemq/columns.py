@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import (
@@ -19,8 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from dataproxy._core.consumer.gotpack import pack_minutes
-from dataproxy.consumer.ranges.reader import INDEX_BYTES
+from dataproxy._core.consumer.arrowbatch import ArrowBatch
 from dataproxy.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
     from dataproxy.consumer.ranges.reader import Piece
 
-__all__ = ["MICROS", "RAW_SCHEMA", "TEXTS", "Shape", "raw_columns"]
+__all__ = ["MICROS", "RAW_SCHEMA", "TEXTS", "Shape", "raw_batch"]
 
 _MAP: Final = MapType(StringType(), StringType())
 RAW_SCHEMA: Final = StructType(
@@ -82,36 +80,20 @@ class Shape:
 
     def batch(self, column: Callable[[str], pa.Array]) -> pa.RecordBatch:
         """Return a batch; ``column`` makes the column of a name."""
-        return pa.RecordBatch.from_arrays([column(name) for name in self.names], schema=self._schema)
+        return self.of([column(name) for name in self.names])
+
+    def of(self, columns: list[pa.Array]) -> pa.RecordBatch:
+        """Return a batch of all columns."""
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
-def raw_columns(piece: Piece, time_zone: str) -> Callable[[str], pa.Array]:
-    """Return a function that makes the columns of a piece by their names."""
-    batch = pa.record_batch(piece.pack.to_arrow()).slice(0, piece.rows)
-
-    def column(name: str) -> pa.Array:
-        if name == "offset":
-            return _offsets(piece)
-        if name == "time":
-            return _times(piece, time_zone)
-        return batch.column("offset" if name == "pack_offset" else name)
-
-    return column
-
-
-def _offsets(piece: Piece) -> pa.Array:
-    if piece.first is None:
-        return pa.nulls(piece.rows, pa.int64())
-    return pa.array(np.arange(piece.first, piece.first + piece.rows * INDEX_BYTES, INDEX_BYTES, dtype=np.int64))
-
-
-def _times(piece: Piece, time_zone: str) -> pa.Array:
-    """Return the times of messages, to the minute; null without one, and for what is none."""
-    times, bits, missing = pack_minutes(piece.pack)
-    if missing == len(piece.pack):
-        return pa.nulls(piece.rows, MICROS)
-    buffers = [pa.py_buffer(bits) if missing else None, pa.py_buffer(times)]
-    if time_zone == "UTC":
-        return pa.Array.from_buffers(MICROS, piece.rows, buffers)
-    clock = pa.Array.from_buffers(pa.timestamp("us"), piece.rows, buffers)
-    return pc.assume_timezone(clock, time_zone, ambiguous="earliest", nonexistent="earliest").cast(MICROS)
+def raw_batch(piece: Piece, shape: Shape, time_zone: str) -> pa.RecordBatch:
+    """Return the wanted columns of a piece; times are to the minute, null without one and for what is none."""
+    wanted = tuple("time_utc" if name == "time" and time_zone == "UTC" else name for name in shape.names)
+    made = pa.record_batch(ArrowBatch(piece.pack, wanted, piece.rows, piece.first))
+    columns = made.columns
+    if "time" in wanted:
+        at = wanted.index("time")
+        times = pc.assume_timezone(columns[at], time_zone, ambiguous="earliest", nonexistent="earliest")
+        columns[at] = times.cast(MICROS)
+    return shape.of(columns)

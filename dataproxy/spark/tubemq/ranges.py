@@ -10,7 +10,7 @@ from dataproxy.consumer.ranges.calls import Calls
 from dataproxy.consumer.ranges.reader import Lost, RangeReader
 from dataproxy.errors import OffsetsLostError
 from dataproxy.logs import logger
-from dataproxy.spark.tubemq.columns import RAW_SCHEMA, Shape, raw_columns
+from dataproxy.spark.tubemq.columns import RAW_SCHEMA, Shape, raw_batch
 from dataproxy.spark.tubemq.unpacked import INLONG_SCHEMA, Unpacker, inlong_columns
 from dataproxy.spark.wording import sparks_words
 
@@ -67,7 +67,7 @@ def read_range(settings: SourceSettings, shape: Shape, wanted: TopicRange) -> It
     with sparks_words(), Calls(settings.config) as calls:
         for piece in RangeReader(calls, settings.config, lost).read(wanted.place, wanted.begin, wanted.end):
             if unpacker is None:
-                yield shape.batch(raw_columns(piece, settings.time_zone))
+                yield raw_batch(piece, shape, settings.time_zone)
                 continue
             for records in unpacker.add(piece):
                 yield shape.batch(inlong_columns(records, wanted.place.topic))

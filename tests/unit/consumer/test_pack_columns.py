@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from dataproxy._core.consumer.arrowbatch import ArrowBatch
 from tests.native.probe_fetch import pack_of
 from tests.support.fetching import got, message
 
@@ -65,6 +66,49 @@ def test_columns_are_the_records(seed: int) -> None:
     with pytest.raises(StopIteration):
         reader.read_next_batch()
     assert reader.schema == pa.schema(made.to_arrow())
+
+
+def test_runs_of_the_same_attributes() -> None:
+    """They are taken apart once; those between, as long but others, are not theirs."""
+    texts = [b"k=v,l=w", b"k=v,l=w", b"k=v,l=w", b"k=v,l=x", b"", b"", b"k=v,l=w", b"k=\xff,l=w", b"k=\xff,l=w", b"k=v"]
+    made = pack_of(got([message(b"%d" % n, one) for n, one in enumerate(texts)]), "t", "b:t:1")
+    same(pa.record_batch(made.to_arrow()), made)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_some_columns_of_the_first_rows(seed: int) -> None:
+    made = pack(seed, 40)
+    dice = random.Random(seed)
+    names = tuple(dice.sample(["topic", "partition", "pack_offset", "index", "id", "attributes", "body"], 4))
+    rows = dice.randrange(len(made) + 1)
+    batch = pa.record_batch(ArrowBatch(made, names, rows))
+    batch.validate(full=True)
+    whole = pa.record_batch(made.to_arrow()).slice(0, rows)
+    for name, column in zip(names, batch.columns, strict=True):
+        assert column.to_pylist() == whole["offset" if name == "pack_offset" else name].to_pylist()
+
+
+def test_offsets_and_times_are_columns_too() -> None:
+    texts = [b"$msgTime$=202402291234,k=v", b"$msgTime$=202402291234,k=v", b"", b"$msgTime$=197001010001", b"k=v"]
+    made = pack_of(got([message(b"", one) for one in texts]), "t", "b:t:1")
+    batch = pa.record_batch(ArrowBatch(made, ("offset", "time", "time_utc"), 5, 280))
+    batch.validate(full=True)
+    leap = 1_709_210_040_000_000
+    assert batch.columns[0].to_pylist() == [280, 308, 336, 364, 392]
+    assert [batch.columns[n].cast("int64").to_pylist() for n in (1, 2)] == [[leap, leap, None, 60_000_000, None]] * 2
+    assert [str(column.type) for column in batch.columns] == ["int64", "timestamp[us]", "timestamp[us, tz=UTC]"]
+    assert pa.record_batch(ArrowBatch(made, ("offset",))).column(0).null_count == 5
+
+
+def test_columns_that_a_pack_does_not_have() -> None:
+    made = pack_of(got([message(b"a")]), "t", "b:t:1")
+    with pytest.raises(KeyError, match="value"):
+        ArrowBatch(made, ("value",))
+    for rows in (-1, 2):
+        with pytest.raises(ValueError, match=f"has 1 messages, and not {rows}"):
+            ArrowBatch(made, ("id",), rows)
+    with pytest.raises(ValueError, match="17 columns are too many"):
+        ArrowBatch(made, ("id",) * 17)
 
 
 def test_the_schema_is_that_of_the_batch() -> None:

@@ -90,15 +90,19 @@ cdef inline bint takes_head(Fields* f, uint32_t field, int kind) noexcept nogil:
 
 cdef inline bint takes_varint(Fields* f, uint64_t* v) noexcept nogil:
     """Take a number; False if it is not whole."""
+    cdef const uint8_t* at = f.at               # what stands in memory could be anybody's for the compiler
+    cdef const uint8_t* end = f.end
+    cdef uint64_t value = 0
+    cdef uint8_t byte = 0x80
     cdef int shift = 0
-    v[0] = 0
-    while f.at < f.end and shift < 70:
-        v[0] |= <uint64_t>(f.at[0] & 0x7F) << shift if shift < 64 else 0
-        f.at += 1
-        if (f.at - 1)[0] < 0x80:
-            return True
+    while byte >= 0x80 and at < end and shift < 70:
+        byte = at[0]
+        value |= <uint64_t>(byte & 0x7F) << shift if shift < 64 else 0
+        at += 1
         shift += 7
-    return False
+    f.at = at
+    v[0] = value
+    return byte < 0x80
 
 
 cdef inline bint _skip(Fields* f, size_t n) noexcept nogil:

@@ -5,7 +5,7 @@ socket.  ``fetch``: the partitions that are held, what is asked for them, and wh
 waits before its next pack is asked for, by the rules of the cluster and of its group.  ``tubepack``: the messages of
 one answer.  ``exchange``: what threads hand over to each other.  ``core``: the facade that ``dataproxy.consumer`` uses.
 ``pack``: packs and messages as Python sees them; ``gotpack``: packs of answers that came as bytes; ``arrowbatch``,
-``packcolumns``, ``arrowtree``: as columns of Arrow.
+``packcolumns``, ``arrowtree``: as columns of Arrow; ``minutes``: the times in attributes.
 
 Threads.  ``loop``, ``connection``, ``fetch`` and ``flow`` belong to the fetching thread, without the GIL.  The
 application and the thread that drives the member of the group meet it in ``exchange``.  Locks: the exchange's; the

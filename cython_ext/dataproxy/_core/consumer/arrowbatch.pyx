@@ -8,12 +8,21 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_OK
-from dataproxy._core.consumer.packcolumns cimport columns_of, columns_schema
+from dataproxy._core.consumer.packcolumns cimport (
+    CO_ATTRIBUTES, CO_BODY, CO_ID, CO_INDEX, CO_OFFSET, CO_PACK_OFFSET, CO_PARTITION, CO_TIME, CO_TOPIC, CO_UTC,
+    Columns, columns_of, columns_schema,
+)
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema
 
 __all__ = ["ArrowBatch"]
+
+_KINDS = {
+    "topic": CO_TOPIC, "partition": CO_PARTITION, "pack_offset": CO_PACK_OFFSET, "index": CO_INDEX, "id": CO_ID,
+    "attributes": CO_ATTRIBUTES, "body": CO_BODY, "offset": CO_OFFSET, "time": CO_TIME, "time_utc": CO_UTC,
+}
+cdef tuple USUAL = ("topic", "partition", "pack_offset", "index", "id", "attributes", "body")
 
 
 cdef void _free_schema(object capsule) noexcept:
@@ -37,14 +46,21 @@ cdef void _free_stream(object capsule) noexcept:
     free(s)
 
 
+ctypedef struct Held:           # a stream's one batch, and the kinds of its columns
+    ArrowArray batch
+    int n
+    int kinds[COLUMNS_MOST]
+
+
 cdef int _stream_schema(ArrowArrayStream* s, ArrowSchema* out) noexcept nogil:
-    return 0 if columns_schema(out) == ST_OK else 12        # ENOMEM
+    cdef Held* held = <Held*>s.private_data
+    return 0 if columns_schema(held.kinds, held.n, out) == ST_OK else 12        # ENOMEM
 
 
 cdef int _stream_next(ArrowArrayStream* s, ArrowArray* out) noexcept nogil:
-    cdef ArrowArray* held = <ArrowArray*>s.private_data
-    memcpy(out, held, sizeof(ArrowArray))                   # without `release` it is the end
-    held.release = NULL
+    cdef Held* held = <Held*>s.private_data
+    memcpy(out, &held.batch, sizeof(ArrowArray))            # without `release` it is the end
+    held.batch.release = NULL
     return 0
 
 
@@ -53,32 +69,46 @@ cdef const char* _stream_error(ArrowArrayStream* s) noexcept nogil:
 
 
 cdef void _stream_release(ArrowArrayStream* s) noexcept nogil:
-    cdef ArrowArray* held = <ArrowArray*>s.private_data
-    if held.release != NULL:
-        held.release(held)
+    cdef Held* held = <Held*>s.private_data
+    if held.batch.release != NULL:
+        held.batch.release(&held.batch)
     free(held)
     s.release = NULL
 
 
 @cython.final
 cdef class ArrowBatch:
-    """The messages of a pack as one record batch; each call makes its columns anew.  ``Pack.to_arrow`` makes it."""
+    """The messages of a pack as one record batch; each call makes its columns anew.  ``Pack.to_arrow`` makes it.
 
-    def __cinit__(self, Pack pack not None):
-        self.pack = pack
+    ``names``: of the columns that are wanted, in their order.  ``rows``: how many messages, from the first one on.
+    ``first``: the offset of the first message, for the column ``offset``.  Raises KeyError, ValueError.
+    """
+
+    def __cinit__(self, Pack pack not None, tuple names=USUAL, rows=None, first=None):
+        cdef int i
+        if len(names) > COLUMNS_MOST:
+            raise ValueError(f"{len(names)} columns are too many: {COLUMNS_MOST} at the most")
+        self.rows = pack.pack.n if rows is None else rows
+        if not 0 <= self.rows <= pack.pack.n:
+            raise ValueError(f"the pack has {pack.pack.n} messages, and not {rows}")
+        self.pack, self.first, self.n = pack, -1 if first is None else first, len(names)
+        for i in range(self.n):
+            self.kinds[i] = _KINDS[names[i]]
 
     def __len__(self):
-        return len(self.pack)
+        return self.rows
 
     cdef int fill(self, ArrowArray* out) except -1:
         """Make the columns.  Raises MemoryError."""
         cdef bytes topic = self.pack.topic.encode()
         cdef bytes partition = self.pack.partition.encode()
-        cdef Slice t = slice_of(<const char*>topic, len(topic))
-        cdef Slice p = slice_of(<const char*>partition, len(partition))
+        cdef Columns wanted
         cdef int status
+        wanted.kinds, wanted.n, wanted.rows, wanted.first = self.kinds, self.n, self.rows, self.first
+        wanted.topic = slice_of(<const char*>topic, len(topic))
+        wanted.partition = slice_of(<const char*>partition, len(partition))
         with nogil:
-            status = columns_of(self.pack.pack, t, p, out)
+            status = columns_of(self.pack.pack, &wanted, out)
         if status != ST_OK:
             raise MemoryError("no memory for the columns of a pack")
         return 0
@@ -86,7 +116,7 @@ cdef class ArrowBatch:
     def __arrow_c_schema__(self):
         """Return the schema as a capsule.  Raises MemoryError."""
         cdef ArrowSchema* s = <ArrowSchema*>calloc(1, sizeof(ArrowSchema))
-        if s == NULL or columns_schema(s) != ST_OK:
+        if s == NULL or columns_schema(self.kinds, self.n, s) != ST_OK:
             free(s)
             raise MemoryError("no memory for a schema")
         return PyCapsule_New(s, "arrow_schema", _free_schema)
@@ -105,14 +135,16 @@ cdef class ArrowBatch:
     def __arrow_c_stream__(self, requested_schema=None):
         """Return a stream of one batch as a capsule.  Raises MemoryError."""
         cdef ArrowArrayStream* s = <ArrowArrayStream*>calloc(1, sizeof(ArrowArrayStream))
-        cdef ArrowArray* a = <ArrowArray*>calloc(1, sizeof(ArrowArray))
-        if s == NULL or a == NULL:
+        cdef Held* held = <Held*>calloc(1, sizeof(Held))
+        if s == NULL or held == NULL:
             free(s)
-            free(a)
+            free(held)
             raise MemoryError("no memory for the columns of a pack")
+        held.n = self.n
+        memcpy(held.kinds, self.kinds, sizeof(self.kinds))
         s.get_schema, s.get_next = _stream_schema, _stream_next
         s.get_last_error, s.release = _stream_error, _stream_release
-        s.private_data = a
+        s.private_data = held
         stream = PyCapsule_New(s, "arrow_array_stream", _free_stream)
-        self.fill(a)
+        self.fill(&held.batch)
         return stream

@@ -97,6 +97,19 @@ cdef int numbers_node(ArrowArray* a, int64_t rows, int width, void** data) noexc
     return ST_OK
 
 
+cdef int nullable_node(ArrowArray* a, int64_t rows, void** data, uint8_t** bits) noexcept nogil:
+    """Make a column of numbers of 64 bits, all null; the caller sets bits, and counts ``null_count`` down."""
+    cdef uint8_t* block = _array(a, rows, 2, 0, <size_t>rows * 8 + <size_t>(rows + 7) // 8)
+    if block == NULL:
+        return ST_NO_MEMORY
+    memset(block, 0, <size_t>rows * 8 + <size_t>(rows + 7) // 8)
+    a.buffers[0] = block + <size_t>rows * 8
+    a.buffers[1] = block
+    a.null_count = rows
+    data[0], bits[0] = block, block + <size_t>rows * 8
+    return ST_OK
+
+
 cdef int bytes_node(ArrowArray* a, int64_t rows, int64_t size, int32_t** ends, uint8_t** data) noexcept nogil:
     """Make a column of texts or bytes, together ``size`` bytes, below 2 GiB."""
     cdef size_t head = ((<size_t>(rows + 1) * sizeof(int32_t)) + 7) & ~<size_t>7

@@ -10,13 +10,16 @@ Locality: owner.  Locks: none.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from dataproxy._core.base.buf cimport buf_free, buf_reserve
+from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NEED_DATA, ST_OK, ST_PROTOCOL
 from dataproxy._core.wire.tubemq.const cimport PAYLOAD_MOST, PROTOCOL_VERSION
-from dataproxy._core.wire.tubemq.frame cimport FrameScan, cut_frame, frame_heads, join_frame, scan_frame
+from dataproxy._core.wire.tubemq.frame cimport (
+    FrameScan, cut_frame, frame_heads, gather_frame, join_frame, scan_frame,
+)
 from dataproxy._core.wire.tubemq.rpc cimport Answer, Call, call_size, put_call, read_answer
 
 cdef enum:
@@ -107,6 +110,23 @@ cdef PendingCall* _take_call(Connection* conn, uint32_t serial) noexcept nogil:
     return call
 
 
+cdef Slice _payload(Connection* conn, uint8_t* frame) noexcept nogil:
+    """Return the payload of a whole frame: one with packs or much else in a block of its own, which can be kept."""
+    cdef const PendingCall* call = conn.first
+    while call != NULL and call.serial != conn.scan.serial:
+        call = call.next
+    if call != NULL and (call.kind == CK_GET or conn.scan.slices > 1):
+        conn.block = <uint8_t*>malloc(conn.scan.payload)
+    if conn.block == NULL:
+        return join_frame(frame, &conn.scan)
+    return gather_frame(frame, &conn.scan, conn.block)
+
+
+cdef void _free_block(Connection* conn) noexcept nogil:
+    free(conn.block)
+    conn.block = NULL
+
+
 cdef int connection_take(Connection* conn, uint8_t* p, size_t n, int64_t now_us, size_t* used) noexcept nogil:
     """Take bytes from the peer, which may be changed; ``used``: of whole frames.  ST_OK or ST_PROTOCOL."""
     cdef Answer answer
@@ -119,7 +139,10 @@ cdef int connection_take(Connection* conn, uint8_t* p, size_t n, int64_t now_us,
         if status == ST_NEED_DATA:
             conn.arriving = used[0] < n
             return ST_OK
-        if status != ST_OK or read_answer(join_frame(p + used[0], &conn.scan), &answer) != ST_OK:
+        if status != ST_OK:
+            return ST_PROTOCOL
+        if read_answer(_payload(conn, p + used[0]), &answer) != ST_OK:
+            _free_block(conn)
             return ST_PROTOCOL
         used[0] += conn.scan.at
         call = _take_call(conn, conn.scan.serial)
@@ -129,6 +152,7 @@ cdef int connection_take(Connection* conn, uint8_t* p, size_t n, int64_t now_us,
         conn.faults = 0
         conn.answered, conn.answered_us = call.serial, now_us
         conn.end(conn.context, conn, call, &answer, CF_NONE, 0)
+        _free_block(conn)
         free(call)
 
 

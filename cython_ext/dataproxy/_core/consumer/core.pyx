@@ -16,9 +16,9 @@ from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.consumer.exchange cimport (
     CM_CALL, CM_CONFIRM, CM_DROP, CM_FOLLOW, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES,
-    EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Event, Tally, command_free, exchange_call,
-    exchange_end, exchange_events, exchange_post, exchange_stop, exchange_take, exchange_tally, exchange_wait_events,
-    exchange_wait_ready,
+    EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Event, Tally, command_free, event_free,
+    exchange_call, exchange_end, exchange_events, exchange_post, exchange_stop, exchange_take, exchange_tally,
+    exchange_wait_events, exchange_wait_ready,
 )
 from dataproxy._core.consumer.fetch cimport HoldCopy, fetch_holds
 from dataproxy._core.consumer.flow cimport FlowRules
@@ -275,7 +275,7 @@ cdef class ConsumerCore:
             data = (<const char*>e.data)[:e.n]
             found.append((_EVENTS[e.kind], e.number, e.code, e.detail, data[:e.cut], data[e.cut:]))
             following = e.next
-            free(e)
+            event_free(e)
             e = following
         return found
 

@@ -59,12 +59,13 @@ cdef enum EventKind:
     EK_BROKEN = 5           # number of the hold; code: CallFault, detail; a call had no answer: for the log
 
 
-ctypedef struct Event:      # freed by who takes it
+ctypedef struct Event:      # freed by who takes it, with `event_free`
     int kind
     int64_t number
     int32_t code
     int32_t detail
-    uint8_t* data           # behind the struct, in the same block
+    uint8_t* data           # behind the struct, in the same block; or in `block`
+    uint8_t* block          # owned; NULL: none
     size_t n
     size_t cut              # bytes of `data` that are the exception's name
     Event* next
@@ -106,6 +107,7 @@ cdef void exchange_close(Exchange* x) noexcept nogil
 cdef void exchange_post(Exchange* x, Command* c) noexcept nogil
 cdef void exchange_stop(Exchange* x) noexcept nogil
 cdef void command_free(Command* c) noexcept nogil
+cdef void event_free(Event* e) noexcept nogil
 # The application.
 cdef TubePack* exchange_take(Exchange* x, int64_t now_us) noexcept nogil
 cdef bint exchange_wait_ready(Exchange* x, const TubePack* settled, int64_t until_us) noexcept nogil
@@ -119,6 +121,9 @@ cdef Command* exchange_commands(Exchange* x, bint* stop) noexcept nogil
 cdef int exchange_tell(
     Exchange* x, int kind, int64_t number, int32_t code, int32_t detail, Slice first, Slice second,
 ) noexcept nogil
+# An answer that lies in a block, which is taken over with ST_OK.
+cdef int exchange_hand(
+    Exchange* x, int kind, int64_t number, int32_t code, Slice data, uint8_t* block) noexcept nogil
 cdef void exchange_passed(Exchange* x, const TubePack* p) noexcept nogil
 cdef void exchange_fetched(Exchange* x, TubePack* p) noexcept nogil
 cdef bint exchange_withdraw(Exchange* x, TubePack* p) noexcept nogil

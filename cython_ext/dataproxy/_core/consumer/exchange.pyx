@@ -8,7 +8,7 @@ Locks: each function takes ``lock``, except where it says otherwise.  No other l
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 from posix.time cimport CLOCK_MONOTONIC, timespec
 
@@ -50,6 +50,12 @@ cdef void command_free(Command* c) noexcept nogil:
     free(c)
 
 
+cdef void event_free(Event* e) noexcept nogil:
+    """Release an event and what it owns.  Locality: its owner.  Locks: none."""
+    free(e.block)
+    free(e)
+
+
 cdef void exchange_close(Exchange* x) noexcept nogil:
     """Release everything that was handed over and not taken.  Locality: the last user.  Locks: none."""
     cdef Command* c = x.first_command
@@ -64,7 +70,7 @@ cdef void exchange_close(Exchange* x) noexcept nogil:
         c = next_command
     while e != NULL:
         next_event = e.next
-        free(e)
+        event_free(e)
         e = next_event
     while p != NULL:
         next_pack = p.next
@@ -190,6 +196,17 @@ cdef void exchange_call(Exchange* x) noexcept nogil:
     pthread_mutex_unlock(&x.lock)
 
 
+cdef void _append_event(Exchange* x, Event* e) noexcept nogil:
+    pthread_mutex_lock(&x.lock)
+    if x.last_event == NULL:
+        x.first_event = e
+    else:
+        x.last_event.next = e
+    x.last_event = e
+    pthread_cond_broadcast(&x.driven)
+    pthread_mutex_unlock(&x.lock)
+
+
 cdef int exchange_tell(
     Exchange* x, int kind, int64_t number, int32_t code, int32_t detail, Slice first, Slice second,
 ) noexcept nogil:
@@ -205,14 +222,23 @@ cdef int exchange_tell(
         memcpy(e.data, first.p, first.n)
     if second.n:
         memcpy(e.data + first.n, second.p, second.n)
-    pthread_mutex_lock(&x.lock)
-    if x.last_event == NULL:
-        x.first_event = e
-    else:
-        x.last_event.next = e
-    x.last_event = e
-    pthread_cond_broadcast(&x.driven)
-    pthread_mutex_unlock(&x.lock)
+    _append_event(x, e)
+    return ST_OK
+
+
+cdef int exchange_hand(
+    Exchange* x, int kind, int64_t number, int32_t code, Slice data, uint8_t* block,
+) noexcept nogil:
+    """Hand an event to the driver, with a block in which its bytes lie; ST_OK or ST_NO_MEMORY.
+
+    Locality: the fetching thread.
+    """
+    cdef Event* e = <Event*>calloc(1, sizeof(Event))
+    if e == NULL:
+        return ST_NO_MEMORY
+    e.kind, e.number, e.code = kind, number, code
+    e.data, e.n, e.cut, e.block = <uint8_t*>data.p, data.n, data.n, block
+    _append_event(x, e)
     return ST_OK
 
 

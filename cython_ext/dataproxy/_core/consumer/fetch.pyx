@@ -12,11 +12,11 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.slice cimport Slice, slice_of
-from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_PROTOCOL
 from dataproxy._core.consumer.exchange cimport (
     CM_CALL, CM_CONFIRM, CM_DROP, CM_FOLLOW, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES,
     EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Exchange, Peer, command_free,
-    exchange_count, exchange_fetched, exchange_passed, exchange_settle, exchange_taken, exchange_tell,
+    exchange_count, exchange_fetched, exchange_hand, exchange_passed, exchange_settle, exchange_taken, exchange_tell,
     exchange_withdraw,
 )
 from dataproxy._core.consumer.flow cimport FlowAnswer, FlowRules, flow_begin, flow_wait_ms
@@ -25,7 +25,7 @@ from dataproxy._core.consumer.connection cimport (
 )
 from dataproxy._core.consumer.tubepack cimport (
     PC_CLOSED, PC_LATE, PC_UNANSWERED, PO_CONFIRMED, PO_EXPIRED, PO_HELD, PO_ROLLED_BACK, TubePack,
-    tubepack_hold, tubepack_let_go, tubepack_new,
+    tubepack_hold, tubepack_let_go, tubepack_read,
 )
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_load, relaxed_add, relaxed_load, relaxed_store
@@ -34,7 +34,7 @@ from dataproxy._core.plat.thread cimport (
 )
 from dataproxy._core.wire.tubemq.commit cimport CommitRequest, Committed, commit_size, put_commit, read_committed
 from dataproxy._core.wire.tubemq.const cimport RPC_SUCCESS, UNKNOWN
-from dataproxy._core.wire.tubemq.get cimport GetRequest, Got, get_size, put_get, read_got
+from dataproxy._core.wire.tubemq.get cimport GetRequest, Got, get_size, put_get
 from dataproxy._core.wire.tubemq.rpc cimport Answer
 
 cdef enum:
@@ -286,21 +286,18 @@ cdef void _give_back(Fetch* f, Hold* h, int outcome, int64_t code, int64_t now_u
 # --- answers
 
 
-cdef void _take_pack(Fetch* f, Hold* h, const Got* got, int64_t now_us, int64_t wall_ms) noexcept nogil:
+cdef void _take_pack(Fetch* f, Hold* h, const Got* got, TubePack* p, int64_t now_us, int64_t wall_ms) noexcept nogil:
+    """Take the pack of an answer."""
     cdef FlowAnswer a
-    cdef TubePack* p
     memset(&a, 0, sizeof(FlowAnswer))
     a.code, a.bytes, a.backlog = FOUND, <int64_t>got.bytes, got.backlog
     a.escape, a.slow = got.escape, got.slow
     h.next_us = now_us + _rules_wait(f, h, &a, now_us, wall_ms) * 1000
     h.nothing_ms = 0
-    if got.n == 0:                          # the broker has moved on by itself
+    if p.came == 0:                         # the broker has moved on by itself
+        tubepack_let_go(p)
         exchange_count(f.exchange, 0, 0, 1, 0)
         _rest_until(f, h, h.next_us, now_us)
-        return
-    p = tubepack_new(got, h.filters, h.n_filters)
-    if p == NULL:
-        _rest(f, h, OTHER_MS, now_us)
         return
     f.largest = max(p.memory, f.largest - (f.largest - LARGEST_PACK) // 8)     # one large pack is soon forgotten
     if f.held_bytes > 0 and f.held_bytes + p.memory > f.most_bytes:
@@ -350,10 +347,27 @@ cdef bint _ends_reader(int32_t code) noexcept nogil:
     return code == UNKNOWN_READER or code == TAKEN or code == CREDENTIALS
 
 
+cdef int _read_pack(
+    const Hold* h, Connection* conn, const Answer* answer, Got* got, TubePack** out,
+) noexcept nogil:
+    """Read an answer; its pack keeps the block that the answer came in."""
+    cdef int status
+    if answer.status != RPC_SUCCESS:
+        return ST_PROTOCOL
+    if conn.block == NULL:
+        return ST_NO_MEMORY
+    status = tubepack_read(answer.data, conn.block, h.filters, h.n_filters, got, out)
+    if status == ST_OK:
+        conn.block = NULL
+    return status
+
+
 cdef void _get_ended(
     Fetch* f, Hold* h, Connection* conn, const Answer* answer, int64_t now_us, int64_t wall_ms,
 ) noexcept nogil:
     cdef Got got
+    cdef TubePack* pack = NULL
+    cdef int status
     if h.state == HS_CONFIRMING:            # its confirm has no end yet, and this pack is not waited for any more
         h.ahead = False
         return
@@ -362,7 +376,11 @@ cdef void _get_ended(
     if answer == NULL:                      # as soon as a new connection may be made
         _rest(f, h, max(conn.again_us - now_us, <int64_t>0) // 1000, now_us)
         return
-    if answer.status != RPC_SUCCESS or read_got(answer.data, &got) != ST_OK:
+    status = _read_pack(h, conn, answer, &got, &pack)
+    if status == ST_NO_MEMORY:
+        _rest(f, h, OTHER_MS, now_us)
+        return
+    if status != ST_OK:
         exchange_count(f.exchange, 0, 0, 0, 1)
         exchange_tell(f.exchange, EK_TOLD, h.number, 0, answer.status, _cut(answer.exception), _cut(answer.trace))
         _rest(f, h, OTHER_MS, now_us)
@@ -373,14 +391,16 @@ cdef void _get_ended(
         relaxed_store(&h.max_offset, got.max_offset)
     if got.backlog != UNKNOWN:
         relaxed_store(&h.backlog, got.backlog)
-    if got.code == FOUND and h.paused:      # since it was asked for: the broker gives the same pack again
+    if got.code == FOUND and not h.paused:
+        _take_pack(f, h, &got, pack, now_us, wall_ms)
+        return
+    if got.code == FOUND:                   # paused since it was asked for: the broker gives the same pack again
         _rest(f, h, 0, now_us)
-    elif got.code == FOUND:
-        _take_pack(f, h, &got, now_us, wall_ms)
     elif _ends_reader(got.code):
         _lose(f, h, got.code)
     else:
         _take_nothing(f, h, &got, now_us, wall_ms)
+    tubepack_let_go(pack)
 
 
 cdef void _commit_ended(Fetch* f, Hold* h, const Answer* answer, int64_t now_us) noexcept nogil:
@@ -420,6 +440,9 @@ cdef void fetch_call_ended(
     if call.kind == CK_CONTROL:
         if answer == NULL:
             exchange_tell(f.exchange, EK_FAULT, call.number, fault, detail, none, none)
+        elif answer.status == RPC_SUCCESS and conn.block != NULL:
+            if exchange_hand(f.exchange, EK_ANSWER, call.number, answer.status, answer.data, conn.block) == ST_OK:
+                conn.block = NULL
         elif answer.status == RPC_SUCCESS:
             exchange_tell(f.exchange, EK_ANSWER, call.number, answer.status, 0, answer.data, none)
         else:

@@ -9,6 +9,7 @@ cdef class Pack:
     cdef readonly str partition     # its key, ``broker:topic:partition``
     cdef readonly bint done         # the application has asked for its confirm, whatever became of that
     cdef object consumer
+    cdef bytes data                 # that a pack without a block of its own lies in
 
     @staticmethod
     cdef Pack make(TubePack* pack, object consumer, str topic, str partition)

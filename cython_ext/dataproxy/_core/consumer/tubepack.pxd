@@ -1,4 +1,4 @@
-"""A pack: the messages of one answer of a broker, in one block of memory."""
+"""A pack: the messages of one answer of a broker, in the memory in which it came."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -38,14 +38,17 @@ ctypedef struct TubePack:
     int64_t offset          # where it begins; -1: not known.  This and all below: constant once it is handed out
     int64_t max_offset
     int64_t bytes           # of payloads, of all messages that came
-    int64_t memory          # bytes of this block
+    int64_t body_bytes      # of bodies, of the messages among `n`
+    int64_t memory          # bytes of all its blocks
     int32_t n               # messages
     int32_t came            # messages of the answer; those that are not among `n` were skipped
     int32_t broken          # of them: with a wrong checksum
     TubePack* next          # in the list that it is in
-    TubeItem* items
+    TubeItem* items         # owned
+    uint8_t* block          # owned, the bytes are in there; NULL: they are somebody's who outlives it
 
 
-cdef TubePack* tubepack_new(const Got* got, const Slice* filters, int n_filters) noexcept nogil
+cdef int tubepack_read(
+    Slice data, uint8_t* block, const Slice* filters, int n_filters, Got* got, TubePack** out) noexcept nogil
 cdef void tubepack_hold(TubePack* p) noexcept nogil
 cdef void tubepack_let_go(TubePack* p) noexcept nogil

@@ -10,7 +10,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 from dataproxy._core.wire.inlong import message as inlong
 from dataproxy.consumer.ranges.reader import Piece
 from dataproxy.errors import ConfigError, RemoteProtocolError
-from dataproxy.spark.tubemq.columns import RAW_SCHEMA, Shape, raw_columns
+from dataproxy.spark.tubemq.columns import RAW_SCHEMA, Shape, raw_batch
 from dataproxy.spark.tubemq.unpacked import INLONG_SCHEMA, Unpacker, inlong_columns
 from tests.support.gotpacks import message, pack
 
@@ -18,7 +18,7 @@ UTC = dt.UTC
 
 
 def rows(piece, zone="UTC", schema=RAW_SCHEMA):
-    batch = Shape(schema, RAW_SCHEMA).batch(raw_columns(piece, zone))
+    batch = raw_batch(piece, Shape(schema, RAW_SCHEMA), zone)
     batch.validate(full=True)
     return batch
 

@@ -15,5 +15,6 @@ ctypedef struct FrameScan:      # of the first frame of a stream; all zero befor
 
 cdef int scan_frame(FrameScan* s, const uint8_t* p, size_t n, size_t most) noexcept nogil
 cdef Slice join_frame(uint8_t* p, const FrameScan* s) noexcept nogil
+cdef Slice gather_frame(const uint8_t* p, const FrameScan* s, uint8_t* to) noexcept nogil
 cdef size_t frame_heads(size_t payload) noexcept nogil
 cdef void cut_frame(uint8_t* p, uint32_t serial, size_t payload) noexcept nogil

@@ -4,7 +4,7 @@ Locality: owner of the bytes.  Locks: none.
 """
 
 from libc.stdint cimport uint8_t, uint32_t
-from libc.string cimport memmove
+from libc.string cimport memcpy, memmove
 
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_LIMIT, ST_NEED_DATA, ST_OK, ST_PROTOCOL
@@ -75,6 +75,18 @@ cdef Slice join_frame(uint8_t* p, const FrameScan* s) noexcept nogil:
         to += size
         at += size
     return slice_of(start, s.payload)
+
+
+cdef Slice gather_frame(const uint8_t* p, const FrameScan* s, uint8_t* to) noexcept nogil:
+    """Copy the payload of the whole frame at ``p`` to where there is room for ``s.payload`` bytes."""
+    cdef const uint8_t* at = p + FRAME_HEAD
+    cdef size_t done = 0, size
+    while done < s.payload:
+        size = load_be32(at)
+        memcpy(to + done, at + SLICE_HEAD, size)
+        at += SLICE_HEAD + size
+        done += size
+    return slice_of(to, s.payload)
 
 
 cdef size_t frame_heads(size_t payload) noexcept nogil:

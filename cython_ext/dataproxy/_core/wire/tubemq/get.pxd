@@ -2,7 +2,14 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from dataproxy._core.base.protobuf cimport Fields
 from dataproxy._core.base.slice cimport Slice
+
+
+cdef enum GotStep:
+    GS_END = 0              # the answer is whole
+    GS_MESSAGE = 1
+    GS_BROKEN = 2           # it is no answer
 
 
 ctypedef struct GetRequest:
@@ -37,9 +44,16 @@ ctypedef struct Got:            # an answer
     size_t bytes                # of their payloads
 
 
+ctypedef struct GotScan:        # an answer that is read message by message
+    Fields fields
+    int found                   # bits of required fields
+
+
 cdef int read_get(Slice request, GetRequest* out) noexcept nogil
 cdef size_t get_size(const GetRequest* g) noexcept nogil
 cdef uint8_t* put_get(uint8_t* to, const GetRequest* g) noexcept nogil
+cdef void got_begin(GotScan* s, Slice data, Got* out) noexcept nogil
+cdef int got_step(GotScan* s, Got* out, TubeMessage* message) noexcept nogil
 cdef int read_got(Slice data, Got* out) noexcept nogil
 cdef bint got_next(Slice* rest, TubeMessage* out) noexcept nogil
 cdef size_t got_size(const Got* g, const TubeMessage* messages, size_t n) noexcept nogil

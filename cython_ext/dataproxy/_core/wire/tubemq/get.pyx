@@ -1,7 +1,7 @@
 """Requests for a pack, and answers with one, in both roles.
 
-An answer is read in two steps: ``read_got`` checks every length of it and counts, ``got_next`` then goes from message
-to message, and cannot fail any more.
+An answer is read message by message: ``got_step`` checks every length that it passes, and what stands behind the
+messages is known at the end.  ``read_got`` goes through a whole answer; behind it ``got_next`` cannot fail.
 
 Locality: any thread.  Locks: none.
 """
@@ -137,36 +137,59 @@ cdef void _read_number(Got* out, const Field* field) noexcept nogil:
         out.max_offset = <int64_t>field.value
 
 
-cdef int read_got(Slice data, Got* out) noexcept nogil:
-    """Read an answer; ST_OK or ST_PROTOCOL, also if one of its messages is broken."""
-    cdef Fields fields
-    cdef Field field
-    cdef TubeMessage message
-    cdef int found = 0
+cdef void got_begin(GotScan* s, Slice data, Got* out) noexcept nogil:
+    """Begin to read an answer."""
     out.data = data
     out.text = slice_of(NULL, 0)
     out.n = out.bytes = 0
     out.wait_ms = UNKNOWN
     out.escape = out.slow = False
     out.offset = out.max_offset = out.backlog = UNKNOWN
-    fields_open(&fields, data)
-    while fields_next(&fields, &field):
-        if field.kind == FK_VARINT:
+    s.found = 0
+    fields_open(&s.fields, data)
+
+
+cdef int got_step(GotScan* s, Got* out, TubeMessage* message) noexcept nogil:
+    """Read on to the next message, or to the end."""
+    cdef Field field
+    cdef uint64_t size = 0
+    cdef Slice inner
+    while True:
+        if takes_head(&s.fields, GOT_MESSAGES, FK_BYTES):       # nearly all fields are
+            if not takes_varint(&s.fields, &size) or size > <uint64_t>(s.fields.end - s.fields.at):
+                return GS_BROKEN
+            inner = slice_of(s.fields.at, <size_t>size)
+            s.fields.at += size
+        elif not fields_next(&s.fields, &field):
+            break
+        elif field.kind == FK_VARINT:
             if field.number <= ANSWER_CODE:
-                found |= 1 << field.number
+                s.found |= 1 << field.number
             _read_number(out, &field)
-        elif field.kind != FK_BYTES:
             continue
-        elif field.number == ANSWER_MESSAGE:
-            out.text = field.bytes
-        elif field.number == GOT_MESSAGES:
-            if not _read_message(field.bytes, &message):
-                return ST_PROTOCOL
-            out.n += 1
-            out.bytes += message.payload.n
-    if fields.broken or found != 1 << ANSWER_SUCCESS | 1 << ANSWER_CODE:
-        return ST_PROTOCOL
-    return ST_OK
+        elif field.kind == FK_BYTES and field.number == GOT_MESSAGES:
+            inner = field.bytes
+        else:
+            if field.kind == FK_BYTES and field.number == ANSWER_MESSAGE:
+                out.text = field.bytes
+            continue
+        if not _read_message(inner, message):
+            return GS_BROKEN
+        out.n += 1
+        out.bytes += message.payload.n
+        return GS_MESSAGE
+    return GS_END if not s.fields.broken and s.found == 1 << ANSWER_SUCCESS | 1 << ANSWER_CODE else GS_BROKEN
+
+
+cdef int read_got(Slice data, Got* out) noexcept nogil:
+    """Read an answer; ST_OK or ST_PROTOCOL, also if one of its messages is broken."""
+    cdef GotScan scan
+    cdef TubeMessage message
+    cdef int step = GS_MESSAGE
+    got_begin(&scan, data, out)
+    while step == GS_MESSAGE:
+        step = got_step(&scan, out, &message)
+    return ST_OK if step == GS_END else ST_PROTOCOL
 
 
 cdef bint got_next(Slice* rest, TubeMessage* out) noexcept nogil:
