@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+import secrets
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from dataproxy.hub.tubemq.answers import UNPROVEN, RefusedError
+from dataproxy.hub.tubemq.answers import UNKNOWN, UNPROVEN, RefusedError
 from dataproxy.wire.tubemq.credentials import Signature
 
 __all__ = ["Access"]
@@ -30,6 +32,7 @@ class Access:
         items: Mapping[tuple[str, str], AbstractSet[str]] | None = None,
     ) -> None:
         self._users = users
+        self._key = secrets.token_bytes(32)  # of tokens: another master does not know them
         self._groups = dict(groups or {})
         self._items = dict(items or {})
 
@@ -38,11 +41,19 @@ class Access:
         """Tell whether clients have to prove who they are."""
         return self._users is not None
 
-    def check_proof(self, request: Any, wall_ms: int, apart_s: float) -> None:
-        """Refuse (415) a request whose signature is missing, is too old or too new, or is not its user's."""
+    def check_proof(self, request: Any, wall_ms: int, apart_s: float) -> str:
+        """Return the token that shows the client's later requests to be of the same user; empty if nobody is asked.
+
+        Refuses (415) a request whose signature is missing, is too old or too new, or is not its user's.  The Java
+        client signs when it registers, and then shows the token alone: with one that is not ours it has to register
+        again (411).
+        """
         if self._users is None:
-            return
+            return ""
         proof = request.authInfo.authInfo
+        registers = request.DESCRIPTOR.name.startswith("Register")
+        if not registers and not proof.userName.strip() and request.authInfo.HasField("authorizedToken"):
+            return self._check_token(request)
         for name in ("userName", "signature"):
             if not getattr(proof, name).strip():
                 raise RefusedError(UNPROVEN, f"Illegal value: authInfo.{name} is Blank!")
@@ -53,8 +64,22 @@ class Access:
         if password is not None:
             wanted = Signature.make(proof.userName, password, proof.timestamp, proof.nonce).signature
             if hmac.compare_digest(wanted.encode(), proof.signature.encode()):
-                return
+                return self._token(proof.userName, password, request.clientId)
         raise RefusedError(UNPROVEN, f"the signature is not that of the user {proof.userName!r}")
+
+    def _token(self, user: str, password: str, client: str) -> str:
+        digest = hmac.new(self._key, f"{user}\n{password}\n{client}".encode(), hashlib.sha256)
+        return f"{user}:{digest.hexdigest()}"
+
+    def _check_token(self, request: Any) -> str:
+        shown: str = request.authInfo.authorizedToken
+        user = shown.rpartition(":")[0]
+        password = (self._users or {}).get(user)
+        if password is not None:
+            wanted = self._token(user, password, request.clientId)
+            if hmac.compare_digest(wanted.encode(), shown.encode()):
+                return wanted
+        raise RefusedError(UNKNOWN, "authInfo.authorizedToken is not of this master: register again, with a signature")
 
     def check_rights(self, group: str, topics: AbstractSet[str], filters: Mapping[str, AbstractSet[str]]) -> None:
         """Refuse a group that may not read a topic (450), or not with its filters (455)."""

@@ -40,7 +40,7 @@ class RefusedError(Exception):
 
 
 class ServerError(Exception):
-    """A request is answered with an exception: the last part of a Java class's name, and a text."""
+    """A request is answered with an exception of TubeMQ's: its name without the package, and a text."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(f"{name}: {text}")

@@ -78,13 +78,15 @@ class Master:
         self.tick(now)
         name = request.DESCRIPTOR.name
         try:
-            self._access.check_proof(request, wall_ms, self._limits.clocks_apart_s)
+            token = self._access.check_proof(request, wall_ms, self._limits.clocks_apart_s)
             answer = self._calls[name](request, peer, now)
         except RefusedError as error:
             return failure(name, error)
         fields = answer.DESCRIPTOR.fields_by_name
         if "authorizedInfo" in fields:
             answer.authorizedInfo.visitAuthorizedToken = self.tokens.newest(now)
+            if token:
+                answer.authorizedInfo.authAuthorizedToken = token
         if "requireAuth" in fields and self._access.is_asked:
             answer.requireAuth = True
         if "defFlowCheckId" in fields:

@@ -497,6 +497,23 @@ def test_a_proof_that_is_none_is_refused(given_proof: dict[str, Any], text: str)
     assert (answer.errCode, answer.requireAuth) == (200, True)
 
 
+def test_a_token_of_the_registration_proves_the_same_user_later() -> None:
+    access = Access({"u": "p", "v": "q"})
+    cluster = Cluster(access=access)
+    token = cluster.register("c1", authInfo=proof("u", "p")).authorizedInfo.authAuthorizedToken
+    other = cluster.register("c2", authInfo=proof("v", "q")).authorizedInfo.authAuthorizedToken
+    answer = cluster.beat("c1", authInfo={"authorizedToken": token})
+    assert (answer.errCode, answer.authorizedInfo.authAuthorizedToken) == (200, token)
+    for wrong in ("", other, "u:" + other.partition(":")[2], "nobody:1", token + "0", "é"):
+        assert cluster.beat("c1", authInfo={"authorizedToken": wrong}).errCode == 411, "it registers again, and signs"
+    assert cluster.beat("c1").errCode == 415
+    assert cluster.register("c1", authInfo={"authorizedToken": token}).errCode == 415
+    again = Cluster(access=Access({"u": "p"}))
+    again.register("c1", authInfo=proof("u", "p"))
+    assert again.beat("c1", authInfo={"authorizedToken": token}).errCode == 411, "another master does not know it"
+    assert not Cluster().register("c1").authorizedInfo.HasField("authAuthorizedToken")
+
+
 # --- memory
 
 
