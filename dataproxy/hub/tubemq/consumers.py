@@ -71,8 +71,10 @@ class Consumers:
         if missing := self._layout.missing(topics):
             raise RefusedError(_NOT_DEPLOYED, f"Requested topic [[{', '.join(missing[:10])}]] not deployed!")
         wishes = read_wishes(request, topics)
-        there = self._layout.partitions(topics)
-        named = named_offsets(request.requiredPartition, (one.key for one in there)) if wishes.bound else {}
+        named = {}
+        if wishes.bound:
+            keys = (one.key for one in self._layout.partitions(topics))
+            named = named_offsets(request.requiredPartition, keys)
         self._access.check_rights(name, topics, wishes.filters)
         if self._elsewhere(name):
             raise RefusedError(_OTHER_BALANCE, f"[Inconsistency subscribe] the members of {name} choose partitions")
@@ -81,7 +83,7 @@ class Consumers:
             group.wishes.check(wishes, name)
         self._check_resources(wishes)
         member = Member(client, host, peer, 0, self._held(request, wishes), named)
-        group = self._join(group, name, wishes, member, len(there), now)
+        group = self._join(group, name, wishes, member, self._layout.count(topics), now)
         if request.HasField("notAllocated") and not request.notAllocated:
             group.allocated = True
         self._clients.register(KIND, f"{client}@{name}", (name, client), now)
@@ -107,7 +109,7 @@ class Consumers:
                 self._look_soon(group, now)
         answer = success(request.DESCRIPTOR.name, notAllocated=not group.allocated, ssdStoreId=NONE)
         if member.events and not member.out:
-            event = group.event_for(member, self._layout.partitions(group.wishes.topics))
+            event = group.event_for(member, self._is_there)
             if event is not None:
                 answer.event.CopyFrom(_written(event, client, name))
             elif group.settled:
@@ -192,9 +194,9 @@ class Consumers:
         """Return the partitions of a report; those that are not there belong to it, and are taken back."""
         if not request.subscribeInfo:
             return frozenset()
-        known = {one.key: one for one in self._layout.partitions(wishes.topics)}
-        if len(request.subscribeInfo) > len(known) + _MOST_FOREIGN:
-            text = f"subscribeInfo has {len(request.subscribeInfo)} partitions, and the topics have {len(known)}"
+        n = self._layout.count(wishes.topics)
+        if len(request.subscribeInfo) > n + _MOST_FOREIGN:
+            text = f"subscribeInfo has {len(request.subscribeInfo)} partitions, and the topics have {n}"
             raise RefusedError(BAD_REQUEST, text)
         held = set()
         for text in request.subscribeInfo:
@@ -202,8 +204,12 @@ class Consumers:
                 partition = Subscription.read(text).partition
             except ValueError as error:
                 raise RefusedError(BAD_REQUEST, str(error)) from None
-            held.add(known.get(partition.key, partition))
+            known = self._layout.find(partition.topic, partition.key) if partition.topic in wishes.topics else None
+            held.add(partition if known is None else known)
         return frozenset(held)
+
+    def _is_there(self, partition: Partition) -> bool:
+        return self._layout.find(partition.topic, partition.key) == partition
 
     # --- balance
 
@@ -238,7 +244,7 @@ class Consumers:
     @property
     def next_tick(self) -> float:
         """Return when ``tick`` has to be called next."""
-        return min(self._due.values(), default=self._next_period) if self._due else self._next_period
+        return min(self._next_period, min(self._due.values(), default=self._next_period))
 
 
 def _written(event: Event, client: str, group: str) -> Any:

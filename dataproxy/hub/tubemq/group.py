@@ -7,8 +7,8 @@ in a group while something is still to be taken there.
 from __future__ import annotations
 
 import random
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -61,6 +61,10 @@ class Group:
         self.charged = 0  #: bytes, to the address of the first member
         self.peer = ""
         self._random = source
+        # Counted, so that a call of one member costs nothing for each of the others.
+        self._holders: Counter[Partition] = Counter()
+        self._open = 0  # members with events
+        self._takes = 0  # events that take
         self._named_rounds = 0
         self._number = 0
         self._moves: dict[Partition, str] = {}
@@ -69,47 +73,72 @@ class Group:
 
     def join(self, member: Member) -> None:
         """Take a member, in the place of one with its id if there is one."""
-        self.members.pop(member.client, None)  # it is the last one now, which counts in bound groups
+        self.leave(member.client)  # it is the last one now, which counts in bound groups
         self.members[member.client] = member
+        self._holders.update(member.held)
         if member.held:
             self.allocated = True  # by the master before this one, or before the group was forgotten
 
     def leave(self, client: str) -> Member | None:
         """Remove a member: what it holds is free.  None if there is none with this id."""
-        return self.members.pop(client, None)
+        member = self.members.pop(client, None)
+        if member is not None:
+            self._hold(member, frozenset())
+            self._clear(member)
+        return member
 
     def report(self, member: Member, held: frozenset[Partition]) -> bool:
         """Take what a member holds by its own word, whatever was known before; return whether it is news."""
-        news = member.held != held
+        if member.held == held:
+            return False
+        self._hold(member, held)
+        return True
+
+    def _hold(self, member: Member, held: frozenset[Partition]) -> None:
+        self._holders.subtract(member.held)
+        self._holders.update(held)
+        for partition in member.held - held:
+            if not self._holders[partition]:
+                del self._holders[partition]
         member.held = held
-        return news
 
     def finished(self, member: Member) -> None:
         """Take the result of the event that a member was told; how it ended is seen by what the member holds."""
         if member.out:
-            member.events.popleft()
-            member.out, member.cycles = False, 0
+            self._pop(member)
+            member.cycles = 0
         self.allocated = True
+
+    def _pop(self, member: Member) -> None:
+        """End a member's first event."""
+        self._takes -= member.events.popleft().takes
+        self._open -= not member.events
+        member.out = False
+
+    def _clear(self, member: Member) -> None:
+        """Drop a member's events."""
+        while member.events:
+            self._pop(member)
+        member.cycles = 0
 
     # --- events
 
-    def event_for(self, member: Member, there: Iterable[Partition]) -> Event | None:
+    def event_for(self, member: Member, is_there: Callable[[Partition], bool]) -> Event | None:
         """Return the event that a member is told now, once; None if there is none, or it has to wait.
 
-        What another member holds by now, or is not ``there`` any more, is not given; an event that would give nothing
-        is dropped (``settled`` tells).
+        What another member holds by now, or is not there any more, is not given; an event that would give nothing is
+        dropped (``settled`` tells).
         """
         while member.events and not member.out:
             event = member.events[0]
             if event.takes:
                 member.out = True
                 return event
-            if any(one.events and one.events[0].takes for one in self.members.values()):
+            if self._takes:
                 return None
-            known = set(there)
-            free = tuple(one for one in event.partitions if one in known and not self._is_elsewhere(one, member))
+            free = tuple(one for one in event.partitions if is_there(one) and not self._is_elsewhere(one, member))
             if not free:
-                member.events.popleft()
+                self._pop(member)
                 continue
             member.events[0] = event._replace(partitions=free)
             member.out = True
@@ -117,12 +146,12 @@ class Group:
         return None
 
     def _is_elsewhere(self, partition: Partition, member: Member) -> bool:
-        return any(partition in one.held for one in self.members.values() if one is not member)
+        return self._holders[partition] > (partition in member.held)
 
     @property
     def settled(self) -> bool:
         """Tell whether no member has an event."""
-        return not any(one.events for one in self.members.values())
+        return self._open == 0
 
     def count_cycle(self, most: int) -> bool:
         """Count a period of the balance for members with events; return whether events were dropped.
@@ -136,8 +165,7 @@ class Group:
         if all(one.cycles <= most for one in waiting):
             return False
         for one in waiting:
-            one.events.clear()
-            one.out, one.cycles = False, 0
+            self._clear(one)
         return True
 
     # --- balance
@@ -167,7 +195,10 @@ class Group:
 
     def _add(self, member: Member, kind: int, partitions: Iterable[Partition]) -> None:
         self._number += 1
-        member.events.append(Event(self._number, kind, tuple(sorted(partitions))))
+        event = Event(self._number, kind, tuple(sorted(partitions)))
+        self._open += not member.events
+        self._takes += event.takes
+        member.events.append(event)
 
     def _divide(self, partitions: Sequence[Partition]) -> Division:
         shares = [Share(one.client, one.held, one.named) for one in self.members.values()]

@@ -37,7 +37,7 @@ class Layout:
         self.version = version
         self._brokers: dict[int, _At] = {}
         self._deployed: set[str] = set()
-        self._readable: dict[str, tuple[Partition, ...]] = {}  # by topic, made when asked for
+        self._readable: dict[str, dict[str, Partition]] = {}  # by topic and key, in order, made when asked for
 
     def put(self, broker: Broker, topics: Mapping[str, TopicAt]) -> None:
         """Add a broker, which is on line, or say what one has now.
@@ -94,15 +94,26 @@ class Layout:
 
     def partitions(self, topics: AbstractSet[str]) -> list[Partition]:
         """Return all partitions of some topics that can be read now, by topic, broker and number."""
-        return [one for name in sorted(topics) for one in self._of_topic(name)]
+        return [one for name in sorted(topics) for one in self._of_topic(name).values()]
 
-    def _of_topic(self, name: str) -> tuple[Partition, ...]:
+    def count(self, topics: AbstractSet[str]) -> int:
+        """Return how many partitions of some topics can be read now."""
+        return sum(len(self._of_topic(name)) for name in topics)
+
+    def find(self, topic: str, key: str) -> Partition | None:
+        """Return a partition that can be read now by its topic and key; None if there is none."""
+        return self._of_topic(topic).get(key)
+
+    def _of_topic(self, name: str) -> dict[str, Partition]:
         found = self._readable.get(name)
         if found is None:
-            found = self._readable[name] = tuple(
+            there = (
                 Partition(one.broker, name, number)
                 for _, one in sorted(self._brokers.items())
                 if one.online and (at := one.topics.get(name)) is not None and at.subscribe
                 for number in partition_ids(at.partitions, at.stores)
             )
+            found = {one.key: one for one in there}
+            if name in self._deployed:  # names that nobody has are not kept
+                self._readable[name] = found
         return found

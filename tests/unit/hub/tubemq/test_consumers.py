@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -558,6 +559,17 @@ def test_a_member_that_has_no_room_any_more_is_gone() -> None:
 # --- any order of calls
 
 
+def counts_hold(cluster: Cluster) -> None:
+    """Check what a group counts against its members."""
+    group = cluster.master.consumers.group("g")
+    if group is not None:
+        members = group.members.values()
+        assert dict(group._holders) == dict(Counter(one for member in members for one in member.held))
+        assert group._open == sum(bool(member.events) for member in members)
+        assert group._takes == sum(event.takes for member in members for event in member.events)
+        assert all(member.events or not member.out for member in members)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_nothing_is_given_that_another_member_holds_or_is_told_to_take(seed: int) -> None:
     """Members that lose events, come back, and report what they like: the master never gives a partition twice."""
@@ -594,6 +606,7 @@ def test_nothing_is_given_that_another_member_holds_or_is_told_to_take(seed: int
                             assert not numbers & {one.id for one in other.held}, "given while it is held"
                     held[client] |= {one for one in numbers if source.random() < 0.8}
                 events[client] = answer.event
+        counts_hold(cluster)
     for client in [one for one in held if cluster.beat(one).errCode == 411]:
         cluster.register(client, subscribeInfo=texts(client, "g", "t", sorted(held[client])))
     if not held:
