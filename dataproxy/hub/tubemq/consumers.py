@@ -123,6 +123,16 @@ class Consumers:
         self._leave(name, client, now)
         return success(request.DESCRIPTOR.name)
 
+    def move(self, group: str, topic: str, key: str, client: str, now: float) -> None:
+        """Give a partition, by its key, to a member with the next balance, whoever holds it.  Raises RefusedError."""
+        found, partition = self._groups.get(group), self._layout.find(topic, key)
+        if found is None or client not in found.members:
+            raise RefusedError(UNKNOWN, f"Not found client {client} in consumer group {group}!")
+        if partition is None or topic not in found.wishes.topics:
+            raise RefusedError(BAD_REQUEST, f"group {group} reads no partition {key}")
+        found.move(partition, client)
+        self._look_soon(found, now)
+
     # --- members
 
     def _join(

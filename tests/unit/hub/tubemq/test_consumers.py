@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dataproxy.hub.tubemq.access import Access
+from dataproxy.hub.tubemq.answers import RefusedError
 from dataproxy.hub.tubemq.layout import TopicAt
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.texts import Broker
@@ -235,25 +236,38 @@ def settle(cluster: Cluster, held: dict[str, list[int]], rounds: int = 20) -> in
     return n
 
 
-def test_a_swap_is_a_paired_event() -> None:
+def test_moves_that_swap_partitions_are_paired_events() -> None:
     cluster = Cluster({"t": 4})
+    consumers = cluster.master.consumers
     held = {"c1": [0, 1], "c2": [2, 3]}
     for client, numbers in held.items():
         cluster.register(client, subscribeInfo=texts(client, "g", "t", numbers))
     cluster.wait(1)
-    group = cluster.master.consumers.group("g")
-    assert group is not None and group.settled
-    one, other = min(group.members["c1"].held), min(group.members["c2"].held)
-    group.move(one, "c2")
-    group.move(other, "c1")
-    cluster.report("c1", [0])  # news: the group is balanced again
-    cluster.report("c1", [0, 1])
+    assert not any(cluster.beat(client).HasField("event") for client in held)
+    consumers.move("g", "t", "1:t:0", "c2", cluster.now)
+    consumers.move("g", "t", "1:t:2", "c1", cluster.now)
     cluster.wait(1)
-    kinds = [cluster.beat(client).event.opType for client in ("c1", "c2")]
-    assert kinds == [2, 2]
-    cluster.report("c1", [1], messages.EventProto(rebalanceId=1, opType=2))
-    second = cluster.report("c2", [3], messages.EventProto(rebalanceId=3, opType=2)).event
+    events = {client: cluster.beat(client).event for client in held}
+    assert [(one.opType, given(taken_answer(one))) for one in events.values()] == [(2, [0]), (2, [2])]
+    assert not cluster.report("c1", [1], events["c1"]).HasField("event"), "the other one has still to give"
+    second = cluster.report("c2", [3], events["c2"]).event
     assert (second.opType, given(taken_answer(second))) == (1, [0])
+    assert given(cluster.beat("c1")) == [2]
+
+
+def test_what_cannot_be_moved() -> None:
+    cluster = Cluster({"t": 1, "u": 1})
+    cluster.register("c1")
+    move = cluster.master.consumers.move
+    for code, group, topic, key, client in (
+        (411, "h", "t", "1:t:0", "c1"),
+        (411, "g", "t", "1:t:0", "c2"),
+        (400, "g", "t", "1:t:1", "c1"),
+        (400, "g", "u", "1:u:0", "c1"),
+    ):
+        with pytest.raises(RefusedError) as caught:
+            move(group, topic, key, client, cluster.now)
+        assert caught.value.code == code
 
 
 def test_members_come_and_go_until_shares_are_even() -> None:
