@@ -115,8 +115,8 @@ sim: build ## SEEDS (100000) simulated runs of producer and hubs on virtual time
 sim-cluster: build ## 100 simulated proxies, some slow, dying or gone, and 200 producers: result times, resends, spread of load
 	@$(PY) -m tests.simcluster --seed $(or $(SEED),1)
 
-sim-group: build ## SEEDS (1000) runs of a TubeMQ group on virtual time: consumers, models of masters and brokers; SEED=n shows one, made small
-	@$(PY) -m tests.simgroup --processes $(PROCESSES) $(if $(SEED),--seed $(SEED),--seeds $(if $(filter command line environment,$(origin SEEDS)),$(SEEDS),1000))
+sim-group: build ## SEEDS (1000) runs of a TubeMQ group on virtual time: consumers, models of masters and brokers; HUB=1: the hub's master; SEED=n shows one, made small
+	@$(PY) -m tests.simgroup --processes $(PROCESSES) $(if $(HUB),--hub) $(if $(SEED),--seed $(SEED),--seeds $(if $(filter command line environment,$(origin SEEDS)),$(SEEDS),1000))
 
 chaos: build ## FAULTS (2000) real faults on processes and sockets, then the judge; a tenth for each other dialect; FAILOVERS (20) kills at half load; REFRESHES (10) minutes of lists that change
 	@$(PY) -m tests.campaigns.chaos --faults $(FAULTS) --seed $(or $(SEED),1)

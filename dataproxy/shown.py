@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["foreign", "json_text", "printable", "without_secrets"]
 
-_LONG = 1000  # characters of a text of somebody else that are worth keeping
+_LONG = 400  # characters of a text of somebody else that are worth keeping
 
 
 def printable(text: str) -> str:

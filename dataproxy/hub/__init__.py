@@ -1,10 +1,11 @@
 """The embedded hub: an InLong DataProxy, its Manager and a store in one process.
 
 What lives here.  `server`: the hub itself.  `nodes`, `listeners`, `addresses`: where it listens.  `health`,
-`descriptors`: whether it can store and take connections.  `numbering`, `tokenfile`: names behind old numbers, and how
-commands find a hub.  `built`: whether the hub was built at all.  `web` is its HTTP port, `faults` what it does wrong on
-request, `reading` reads stores.  Folders import one way: `web`, then `faults` and `reading`; of the modules here only
-`server` knows `web`.
+`descriptors`: whether it can store and take connections.  `clients`: the registry of clients, for all protocols.
+`numbering`, `tokenfile`: names behind old numbers, and how commands find a hub.  `built`: whether the hub was built at
+all.  `web` is its HTTP port, `faults` what it does wrong on request, `reading` reads stores, `tubemq` decides as a
+master of TubeMQ does.  Folders import one way: `web`, then `faults` and `reading`; `tubemq` stands alone.  Of the
+modules here only `server` knows `web`.
 """
 
 try:

@@ -75,7 +75,7 @@ PYTHON = {
     "": {*PRODUCER, "consumer", "hub"},
     "_core": {"_core", *BOTTOM},
     "stored": {*BOTTOM, "_core", "stored"},
-    "hub": {*API, "hub", "stored"},
+    "hub": {*API, "hub", "stored", "wire"},  # `hub/tubemq` speaks TubeMQ
     "observe": {*API, "observe"},
     "integrations": {*API, "integrations"},
     "perf": {*API, "perf"},

@@ -8,6 +8,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
 from tests.campaigns.counters import keep
 from tests.sim.minimise import minimise
@@ -17,18 +19,18 @@ from tests.simgroup.world import LawError, World, play
 _PORTION = 50  # seeds that a process plays before it tells
 
 
-def fails(plan: Plan) -> str:
+def fails(plan: Plan, **more: Any) -> str:
     """Return what breaks in a run of the plan, empty when nothing does."""
     try:
-        World(plan).run()
+        World(plan, **more).run()
     except LawError as error:
         return str(error)
     return ""
 
 
-def show(plan: Plan) -> bool:
+def show(plan: Plan, **more: Any) -> bool:
     """Play a plan and print what happens; return whether the laws hold."""
-    world = World(plan, trace=True)
+    world = World(plan, trace=True, **more)
     try:
         end, holds = f"{dict(world.run())}", True
     except LawError as error:
@@ -39,25 +41,25 @@ def show(plan: Plan) -> bool:
     return holds
 
 
-def replay(seed: int) -> int:
+def replay(seed: int, **more: Any) -> int:
     """Play one seed; a failing one is made small and shown."""
     plan = make_plan(seed)
-    if not fails(plan):
-        show(plan)
+    if not fails(plan, **more):
+        show(plan, **more)
         return 0
-    small = minimise(plan, broken=fails, tries=200)
+    small = minimise(plan, broken=partial(fails, **more), tries=200)
     print(f"fails with {len(small.actions)} of {len(plan.actions)} actions:\n{small}\n")
-    show(small)
+    show(small, **more)
     return 1
 
 
-def portion(seeds: range) -> tuple[Counter[str], list[str]]:
+def portion(seeds: range, **more: Any) -> tuple[Counter[str], list[str]]:
     """Play some seeds; return the counts and what broke."""
     counts: Counter[str] = Counter()
     broken = []
     for seed in seeds:
         try:
-            found = play(seed)
+            found = play(seed, **more)
             slowest = max(counts["slowest_ms"], found["settled_ms"])
             counts += found
             counts["slowest_ms"] = slowest
@@ -73,19 +75,23 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--hub", action="store_true", help="the hub's master in the place of the model")
     given = parser.parse_args()
     if given.seed is not None:
-        return replay(given.seed)
+        return replay(given.seed, hub=given.hub)
     end = given.start + given.seeds
     portions = [range(at, min(at + _PORTION, end)) for at in range(given.start, end, _PORTION)]
     begin = time.monotonic()
     if given.processes > 1:
         with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
-            totals, broken = _gather(pool.imap(portion, portions))
+            totals, broken = _gather(pool.imap(partial(portion, hub=given.hub), portions))
     else:
-        totals, broken = _gather(map(portion, portions))
+        totals, broken = _gather(map(partial(portion, hub=given.hub), portions))
     seconds = time.monotonic() - begin
-    keep("simgroup", {"seeds": given.seeds, "start": given.start, "seconds": round(seconds, 1), **totals})
+    keep(
+        "simgroup-hub" if given.hub else "simgroup",
+        {"seeds": given.seeds, "start": given.start, "seconds": round(seconds, 1), **totals},
+    )
     told = ", ".join(f"{key} {n}" for key, n in sorted(totals.items()) if key != "runs")
     rate = given.seeds / seconds
     print(f"{given.seeds} seeds in {seconds:.1f} s ({rate:.0f} a second), {len(broken)} violations: {told}")

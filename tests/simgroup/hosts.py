@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dataproxy.wire.tubemq.texts import Broker as BrokerText
 from dataproxy.wire.tubemq.texts import Partition
 from tests.native.probe_tubemq import payload
+from tests.simgroup.hubmaster import HUB_TICK_S, HubMaster, token_at
 from tests.simgroup.plan import Plan, S
 from tests.simgroup.servers import MasterModel
 from tests.support.tubeserver.answers import ServerError, failure
@@ -26,7 +27,6 @@ _EXCEPTION: Final = "org.apache.inlong.tubemq.corerpc.exception."
 _STORED_US: Final = 5 * S  # between two times a broker stores offsets
 _BEGIN_MS: Final = 1_764_043_200_000
 _CLOCKS_APART_MS: Final = 20_000
-_TOKEN_US: Final = 20 * S  # how long a master gives the same token; brokers know the last six
 _PACKS, _REGISTER = "GetMessageRequestC2B", "RegisterRequestC2B"
 
 
@@ -36,7 +36,7 @@ def true_ms(now: int) -> int:
 
 
 def _token(now: int) -> int:
-    return 1_000_000 + now // _TOKEN_US
+    return token_at(now / S)
 
 
 class Host(ABC):
@@ -57,10 +57,15 @@ class Host(ABC):
 class Masters:
     """All masters of the cluster: one leads and knows the group, or none does."""
 
-    def __init__(self, plan: Plan, partitions: list[Partition], rng: random.Random) -> None:
-        self.model = MasterModel(
-            partitions, GROUP, rng, member_limit_s=plan.times.member_limit, balance_s=plan.times.balance
-        )
+    def __init__(self, plan: Plan, partitions: list[Partition], rng: random.Random, *, hub: bool = False) -> None:
+        self.model: MasterModel | HubMaster
+        if hub:
+            self.model = HubMaster(plan, partitions, GROUP, rng)
+        else:
+            self.model = MasterModel(
+                partitions, GROUP, rng, member_limit_s=plan.times.member_limit, balance_s=plan.times.balance
+            )
+        self.period = HUB_TICK_S if hub else plan.times.balance  #: s between two looks of the leader at its members
         self.hosts = [MasterHost(f"10.0.0.1:{8715 + i}", plan, self, i) for i in range(plan.masters)]
         self.leader: int | None = 0
         self.unready_until = 0
@@ -92,6 +97,8 @@ class MasterHost(Host):
         refusal = self._refusal(name, request, now)
         if refusal is not None:
             return refusal
+        if isinstance(masters.model, HubMaster):
+            return masters.model.call_with_rules(request, masters.rules, now / S, true_ms(now))
         answer = masters.model.call(name, request, now / S)
         if not answer.success or name == "CloseRequestC2M":
             return answer
@@ -107,7 +114,7 @@ class MasterHost(Host):
     def _refusal(self, name: str, request: Any, now: int) -> Any:
         if name == "RegisterRequestC2M" and now < self._masters.refused_until:
             return failure(name, self._masters.refusal, "not in this group")
-        if not self.plan.auth:
+        if not self.plan.auth or isinstance(self._masters.model, HubMaster):
             return None
         proof = request.authInfo.authInfo
         if not proof.userName:

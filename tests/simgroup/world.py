@@ -26,9 +26,9 @@ _DRAINED_US: Final = 120 * S
 
 
 class World:
-    """Everything in one run; ``run`` plays it.  Times are in us."""
+    """Everything in one run; ``run`` plays it.  Times are in us.  ``hub``: the master is the hub's, and no model."""
 
-    def __init__(self, plan: Plan, *, trace: bool = False, late: bool = False) -> None:
+    def __init__(self, plan: Plan, *, trace: bool = False, late: bool = False, hub: bool = False) -> None:
         self.plan, self.traced, self.late = plan, trace, late
         self.random = random.Random(plan.seed ^ 0x5EED)
         self.now = 1000 * S
@@ -46,7 +46,7 @@ class World:
             Partition(one, topic, i) for one in brokers for topic, n in plan.topics.items() for i in range(n)
         ]
         self.brokers = [BrokerHost(one, plan, self.laws) for one in brokers]
-        self.masters = Masters(plan, self.partitions, random.Random(plan.seed ^ 0x3A57))
+        self.masters = Masters(plan, self.partitions, random.Random(plan.seed ^ 0x3A57), hub=hub)
         self.masters.model.lead(self.now / S)
         self.hosts: dict[str, Host] = {one.label: one for one in (*self.masters.hosts, *self.brokers)}
         self.nodes: list[Node] = []
@@ -151,7 +151,7 @@ class World:
     def _balance(self) -> None:
         """Let the master look at its members, as it does in its period."""
         self.masters.model.tick(self.now / S)
-        self.at(self.now + int(self.plan.times.balance * S), self._balance)
+        self.at(self.now + int(self.masters.period * S), self._balance)
 
     def _alive(self) -> list[Node]:
         return [one for one in self.nodes if one.alive and not one.leaves]

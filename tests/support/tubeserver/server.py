@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 from dataproxy.wire.tubemq import texts
 from tests.support.tubeserver.broker import Broker
 from tests.support.tubeserver.faults import Action, Faults
+from tests.support.tubeserver.hubmaster import HubMaster
 from tests.support.tubeserver.listener import Listener
 from tests.support.tubeserver.master import Master
 from tests.support.tubeserver.service import Call, Service
@@ -44,11 +45,16 @@ def _split(flag: int, payload: bytes) -> tuple[bytes, dict[str, str]]:
 class TubeServer:
     """A master and a broker with topics; ``settings`` are those of `Settings`.
 
+    ``hub_master``: the master is the hub's; with ``users``, names and passwords, it wants their signatures.
     A failure of the server itself, which an answer would hide, is raised at the end of the context.
     """
 
-    def __init__(self, topics: Mapping[str, int], **settings: Any) -> None:
+    def __init__(
+        self, topics: Mapping[str, int], *, hub_master: bool = False, users: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> None:  # fmt: skip
         self.settings = Settings(topics, **settings)
+        self._hub_master, self._users = hub_master, users
         self._calls: list[Call] = []
         self._faults = Faults()
         self._failures: list[Exception] = []
@@ -78,13 +84,14 @@ class TubeServer:
         services = [Service((2, 3), one.work, time.monotonic, self._calls, self._faults) for one in self._brokers]
         self._at_brokers = [Listener(service, self._failures) for service in services]
         self._at_broker = self._at_brokers[0]
-        self._master = Master(
-            self.settings,
-            [
-                texts.Broker(self.settings.broker_id + i, "127.0.0.1", one.port)
-                for i, one in enumerate(self._at_brokers)
-            ],
-        )
+        brokers = [
+            texts.Broker(self.settings.broker_id + i, "127.0.0.1", one.port) for i, one in enumerate(self._at_brokers)
+        ]
+        self._master: Master | HubMaster
+        if self._hub_master:
+            self._master = HubMaster(self.settings, brokers, self._users)
+        else:
+            self._master = Master(self.settings, brokers)
         master = Service((1,), self._master.work, time.monotonic, self._calls, self._faults)
         self._at_master = Listener(master, self._failures)
         self._services = (master, *services)
@@ -208,6 +215,7 @@ class TubeServer:
         """Change texts of flow rules; members are told with their next heartbeats.  An empty text ends them."""
 
         def change() -> None:
+            assert isinstance(self._master, Master)
             for rules, text in ((self._master.cluster_rules, cluster), (self._master.group_rules, group)):
                 if text is not None:
                     rules.text, rules.number = text, rules.number + 1
