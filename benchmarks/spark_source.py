@@ -25,7 +25,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from benchmarks.clients.spark_job import session, tree_cpu_seconds
 from benchmarks.floors import ROOT
 from benchmarks.servers.tubemq_canned import ATTRIBUTE, PACK, TASKS
-from dataproxy.spark.tubemq.columns import MICROS, RAW_SCHEMA, TEXTS
+from dataproxy.spark.shape import MICROS, TEXTS
+from dataproxy.spark.tubemq.columns import RAW_SCHEMA
 
 __all__ = ["main"]
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -22,49 +20,32 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.support.tubekit import Servers
+
 ROOT = Path(__file__).resolve().parents[2]
-KIT = ROOT / "tests" / "interop" / "peers" / "interop.sh"
-JARS = Path(os.environ.get("INTEROP_HOME", ROOT / ".interop"))
 RESULTS = ROOT / "benchmarks" / "results" / "tubemq" / "broker.json"
-PORTS = ("TUBE_MASTER_PORT", "TUBE_MASTER_WEB", "TUBE_MASTER_BDB", "TUBE_MASTER_PROM", "TUBE_BROKER_PORT",
-         "TUBE_BROKER_WEB", "TUBE_BROKER_PROM")  # fmt: skip
 SIZES = {100: "100 B", 1000: "1 KB"}
 
 Fields = dict[str, float]
 
 
-def _free_ports(n: int) -> list[int]:
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
-
-
-class Servers:
-    """A master and a broker of TubeMQ, started by the kit of the interoperability tests."""
+class Clients(Servers):
+    """TubeMQ's servers, with its Java client and ours."""
 
     def __init__(self, home: Path, topics: str) -> None:
-        jars = JARS.resolve() / "lib"
-        jars.mkdir(parents=True, exist_ok=True)
-        (home / "lib").symlink_to(jars)
-        self.env = {**os.environ, "INTEROP_HOME": str(home), "INTEROP_START_LIMIT": "180", "TUBE_TOPICS": topics}
-        self.env |= {name: str(port) for name, port in zip(PORTS, _free_ports(len(PORTS)), strict=True)}
-        self.master = f"127.0.0.1:{self.env['TUBE_MASTER_PORT']}"
-
-    def run(self, *words: str) -> str:
-        """Run a command of the kit and return what it printed."""
-        command = [str(KIT), *words]
-        return subprocess.run(command, env=self.env, stdout=subprocess.PIPE, text=True, check=True, timeout=900).stdout
+        super().__init__(home, topics)
+        self.address = f"127.0.0.1:{self.master}"
 
     def java(self, command: str, *words: str) -> list[Fields]:
         """Run the Java client and return the objects that it printed."""
-        printed = self.run("drive", "tubemq", "TubeDriver", command, self.master, *words, "quiet=true", "seconds=600")
+        printed = self.run(
+            "drive", "tubemq", "TubeDriver", command, self.address, *words, "quiet=true", "seconds=600", seconds=900
+        )
         return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
 
     def ours(self, module: str, *words: str) -> Fields:
         """Run one of our clients and return the object that it printed."""
-        command = [sys.executable, "-m", f"benchmarks.clients.{module}", f"tubemq://{self.master}", *words]
+        command = [sys.executable, "-m", f"benchmarks.clients.{module}", f"tubemq://{self.address}", *words]
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=600)
         found: Fields = json.loads(done.stdout.strip().splitlines()[-1])
         return found
@@ -89,7 +70,7 @@ def _in_turn(ways: dict[str, Callable[[], Fields]], rounds: int) -> dict[str, li
     return runs
 
 
-def consume(servers: Servers, size: int, messages: int, rounds: int) -> dict[str, list[Fields]]:
+def consume(servers: Clients, size: int, messages: int, rounds: int) -> dict[str, list[Fields]]:
     """Fill a topic by our producer, and read it by all consumers."""
     topic, count = f"bench{size}", str(messages)
     servers.ours("tubesend", topic, count, "--size", str(size))
@@ -113,7 +94,7 @@ def consume(servers: Servers, size: int, messages: int, rounds: int) -> dict[str
     return _in_turn(ways, rounds)
 
 
-def produce(servers: Servers, size: int, messages: int, rounds: int) -> dict[str, list[Fields]]:
+def produce(servers: Clients, size: int, messages: int, rounds: int) -> dict[str, list[Fields]]:
     """Send messages to a topic; Java's synchronous line sends a tenth of them."""
     topic, words = "sends", (f"size={size}", "retries=100")
     ways = {
@@ -124,7 +105,7 @@ def produce(servers: Servers, size: int, messages: int, rounds: int) -> dict[str
     return _in_turn(ways, rounds)
 
 
-def latency(servers: Servers, count: int, rounds: int) -> dict[str, list[Fields]]:
+def latency(servers: Clients, count: int, rounds: int) -> dict[str, list[Fields]]:
     """Time single messages from before their send to their delivery in the same process."""
 
     def java(*words: str) -> Callable[[], Fields]:
@@ -173,7 +154,7 @@ def main() -> None:
     given = parser.parse_args()
     found: dict[str, dict[str, list[Fields]]] = {}
     with tempfile.TemporaryDirectory() as home:
-        servers = Servers(Path(home), "bench100:3 bench1000:3 sends:3 single:1")
+        servers = Clients(Path(home), "bench100:3 bench1000:3 sends:3 single:1")
         print("starting TubeMQ's master and broker ...", flush=True)
         servers.run("start", "tubemq")
         try:

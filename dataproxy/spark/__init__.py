@@ -5,9 +5,9 @@ does not work (another package's module is broken, or the package was installed 
 `register`.
 
 What lives here.  `source`, `sink`, `stream`, `foreach`: the four interfaces by which Spark calls.  `frames`, `once`:
-functions over DataFrames.  `badrecords`, `wording`, `folders`, `driverlog`, `interfaces`: what all steps share.  A
-write goes through `planning` (driver) and `writing` (tasks), and `reporting` counts it; `reading` is `spark.read` of a
-hub, and `tubemq` the source of TubeMQ's topics.
+functions over DataFrames.  `badrecords`, `wording`, `folders`, `driverlog`, `interfaces`, `shape`: what all steps
+share.  A write goes through `planning` (driver) and `writing` (tasks), and `reporting` counts it; `reading` is
+`spark.read` of a hub, and `tubemq` the source of TubeMQ's topics.
 Folders import one way: `writing`, `planning`, `reporting`.
 """
 

@@ -85,7 +85,7 @@ PYTHON = {
     "testing": {*API, "hub", "testing"},
     "__main__": {"cli"},
     "pyspark_dataproxy": {*BOTTOM, "config", "spark"},
-    "pyspark_tubemq": {*BOTTOM, "config", "spark"},
+    "pyspark_tubemq": {*BOTTOM, "config", "spark", "pyspark_dataproxy"},
     "inlong_dataproxy": API,
 }
 # Seen only from inside a function: `dataproxy hub`, `tail` and `stats` are commands that start or read a hub, `consume`

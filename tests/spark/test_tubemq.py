@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -33,7 +32,8 @@ def by_value():
 
 @pytest.fixture
 def server():
-    with TubeServer({"one": 1, "three": 3}, pack_bytes=2000) as running:
+    """A broker that forgets no reader by itself, however slow the machine is."""
+    with TubeServer({"one": 1, "three": 3}, pack_bytes=2000, lock_limit_s=3600) as running:
         yield running
 
 
@@ -174,9 +174,15 @@ def test_a_task_that_is_run_again_has_the_same_rows(spark, server, fill, way):
     schema = DefaultSource(given(server)).schema()
     df = spark.read.format("tubemq_failing").schema(schema).options(**given(server, way=way)).load()
     assert found(df) == Counter(bodies)
-    owners = [server.owner("g-read-0", "three", n) for n in range(3)]
-    assert all(owners) if way == "killed" else not any(owners)
-    assert not any(server.owner("g-read-1", "three", n) for n in range(3))
+
+    def owners(number):
+        return [server.owner(f"g-read-{number}", "three", n) for n in range(3)]
+
+    if way == "killed":
+        assert all(owners(0))
+        assert not any(owners(1))
+    else:  # Spark runs the next attempt while the one that failed still gives its partition back
+        assert eventually(lambda: not any(owners(0) + owners(1)))
 
 
 # --- streams
@@ -310,10 +316,8 @@ def test_a_driver_that_is_killed(worker_environment, server, fill, tmp_path):
     with subprocess.Popen(command, env=env, text=True, start_new_session=True, **pipes) as process:
         assert process.stdout.readline() == "kill\n"
         os.killpg(process.pid, signal.SIGKILL)
-    began = time.monotonic()
     done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, check=True, capture_output=True, timeout=250)
     assert done.returncode == 0
-    assert time.monotonic() - began < 250
     batches = sorted(Path(tmp_path).glob("batch-*"))
     assert len(batches) > 3
     assert Counter(" ".join(batch.read_text() for batch in batches).split()) == Counter(

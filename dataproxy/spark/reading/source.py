@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from dataproxy.errors import StoreError
-from dataproxy.spark.reading.columns import Shape
+from dataproxy.spark.reading.columns import READ_SCHEMA, record_columns
 from dataproxy.spark.reading.hubclient import HubClient
 from dataproxy.spark.reading.plan import LogRange, ReadPlan, tell_loss
+from dataproxy.spark.shape import Shape
 from dataproxy.spark.wording import sparks_words
 from dataproxy.stored.arrow import ArrowRows
 
@@ -36,7 +37,7 @@ class HubReader(DataSourceReader):  # type: ignore[misc]  # mypy does not follow
 
     def __init__(self, plan: ReadPlan, schema: StructType) -> None:
         with sparks_words():
-            self._shape = Shape(schema)
+            self._shape = Shape(schema, READ_SCHEMA, "a read")
         self._plan = plan
 
     def partitions(self) -> list[InputPartition]:
@@ -66,8 +67,11 @@ class HubReader(DataSourceReader):  # type: ignore[misc]  # mypy does not follow
                 if page.lost is not None:
                     tell_loss(plan.group_id, plan.stream_id, wanted.partition, page.lost, fail=plan.fail_on_loss)
                 for entry in page.entries:
-                    yield from map(self._shape.batch, rows.add(entry, _BATCH_ROWS))
+                    yield from map(self._shaped, rows.add(entry, _BATCH_ROWS))
                     if rows.is_full(_BATCH_ROWS):
-                        yield from map(self._shape.batch, rows.take(_BATCH_ROWS))
+                        yield from map(self._shaped, rows.take(_BATCH_ROWS))
                 place = page.follows
-            yield from map(self._shape.batch, rows.take(_BATCH_ROWS))
+            yield from map(self._shaped, rows.take(_BATCH_ROWS))
+
+    def _shaped(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        return self._shape.batch(record_columns(records))

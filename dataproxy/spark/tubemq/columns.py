@@ -6,85 +6,21 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import (
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from dataproxy._core.consumer.arrowbatch import ArrowBatch
-from dataproxy.errors import ConfigError
+from dataproxy.spark.shape import MICROS, schema_of_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dataproxy.consumer.ranges.reader import Piece
+    from dataproxy.spark.shape import Shape
 
-__all__ = ["MICROS", "RAW_SCHEMA", "TEXTS", "Shape", "raw_batch"]
+__all__ = ["RAW_SCHEMA", "raw_batch"]
 
-_MAP: Final = MapType(StringType(), StringType())
-RAW_SCHEMA: Final = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", StringType()),
-        StructField("pack_offset", LongType()),
-        StructField("index", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("id", LongType()),
-        StructField("time", TimestampType()),
-        StructField("attributes", _MAP),
-        StructField("body", BinaryType()),
-    ]
-)
+RAW_SCHEMA: Final = schema_of_columns(
+    topic="text", partition="text", pack_offset="long", index="int", offset="long", id="long", time="time",
+    attributes="texts", body="bytes",
+)  # fmt: skip
 """The columns of a message."""
-
-MICROS: Final = pa.timestamp("us", tz="UTC")
-TEXTS: Final = pa.map_(pa.string(), pa.string())
-_ARROW: Final[dict[type[DataType], pa.DataType]] = {
-    StringType: pa.string(),
-    BinaryType: pa.binary(),
-    TimestampType: MICROS,
-    MapType: TEXTS,
-    IntegerType: pa.int32(),
-    LongType: pa.int64(),
-}
-
-
-class Shape:
-    """Put columns into the order of a schema, which names some of those that there are.
-
-    Raises ConfigError for a column that there is not, or that has another type.  Any thread.
-    """
-
-    def __init__(self, schema: StructType, full: StructType) -> None:
-        known = {field.name: field for field in full}
-        self.names: list[str] = []
-        fields = []
-        for field in schema:
-            name = field.name.lower()
-            if name not in known or known[name].dataType != field.dataType:
-                has = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in full)
-                raise ConfigError(
-                    f"the source has no column {field.name!r} of type {field.dataType.simpleString()}",
-                    hint=f"leave schema() out, or name some of {has}",
-                )
-            self.names.append(name)
-            fields.append(pa.field(field.name, _ARROW[type(field.dataType)], nullable=field.nullable))
-        self._schema = pa.schema(fields)
-
-    def batch(self, column: Callable[[str], pa.Array]) -> pa.RecordBatch:
-        """Return a batch; ``column`` makes the column of a name."""
-        return self.of([column(name) for name in self.names])
-
-    def of(self, columns: list[pa.Array]) -> pa.RecordBatch:
-        """Return a batch of all columns."""
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
 def raw_batch(piece: Piece, shape: Shape, time_zone: str) -> pa.RecordBatch:

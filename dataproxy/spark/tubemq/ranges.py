@@ -10,7 +10,8 @@ from dataproxy.consumer.ranges.calls import Calls
 from dataproxy.consumer.ranges.reader import Lost, RangeReader
 from dataproxy.errors import OffsetsLostError
 from dataproxy.logs import logger
-from dataproxy.spark.tubemq.columns import RAW_SCHEMA, Shape, raw_batch
+from dataproxy.spark.shape import Shape
+from dataproxy.spark.tubemq.columns import RAW_SCHEMA, raw_batch
 from dataproxy.spark.tubemq.unpacked import INLONG_SCHEMA, Unpacker, inlong_columns
 from dataproxy.spark.wording import sparks_words
 
@@ -51,7 +52,7 @@ def schema_of(*, inlong: bool) -> StructType:
 def shape_of(settings: SourceSettings, schema: StructType) -> Shape:
     """Return the columns that are wanted.  Raises ConfigError."""
     with sparks_words():
-        return Shape(schema, schema_of(inlong=settings.inlong))
+        return Shape(schema, schema_of(inlong=settings.inlong), "the source")
 
 
 def read_range(settings: SourceSettings, shape: Shape, wanted: TopicRange) -> Iterator[pa.RecordBatch]:

@@ -6,22 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import (
-    BinaryType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import RemoteProtocolError, StoreError
 from dataproxy.logs import logger
 from dataproxy.spark.reading.columns import own_attrs
-from dataproxy.spark.tubemq.columns import MICROS
+from dataproxy.spark.shape import schema_of_columns, timestamps
 from dataproxy.stored.arrow import ArrowRows
 from dataproxy.stored.entry import StoredEntry
 
@@ -33,21 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["INLONG_SCHEMA", "Unpacker", "inlong_columns"]
 
-INLONG_SCHEMA: Final = StructType(
-    [
-        StructField("group_id", StringType()),
-        StructField("stream_id", StringType()),
-        StructField("dt", TimestampType()),
-        StructField("msg_id", StringType()),
-        StructField("attrs", MapType(StringType(), StringType())),
-        StructField("body", BinaryType()),
-        StructField("topic", StringType()),
-        StructField("partition", StringType()),
-        StructField("pack_offset", LongType()),
-        StructField("index", IntegerType()),
-        StructField("number", IntegerType()),
-    ]
-)
+INLONG_SCHEMA: Final = schema_of_columns(
+    group_id="text", stream_id="text", dt="time", msg_id="text", attrs="texts", body="bytes", topic="text",
+    partition="text", pack_offset="long", index="int", number="int",
+)  # fmt: skip
 """The columns of a record: those of the sink, then its place.  ``number`` is its place in the message."""
 
 _log = logger("spark.tubemq")
@@ -122,7 +101,7 @@ def inlong_columns(records: pa.RecordBatch, topic: str) -> Callable[[str], pa.Ar
         if name == "index":
             return records.column("receive_ms").cast(pa.int32())
         if name == "dt":
-            return records.column("dt").cast(pa.timestamp("ms", tz="UTC")).cast(MICROS)
+            return timestamps(records.column("dt"))
         if name == "attrs":
             return own_attrs(records)
         if name == "msg_id":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.campaigns.counters import keep
 from tests.campaigns.tubemq.scenes import SCENES, TOPICS
-from tests.interop.tubemq.conftest import JARS, Servers
+from tests.support.tubekit import Servers
 
 
 def main() -> int:
@@ -28,11 +28,7 @@ def main() -> int:
         parser.error(f"no scene {unknown[0]!r}; there are: {', '.join(SCENES)}")
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="dataproxy-tubemq-") as home:
-        jars = JARS.resolve() / "lib"
-        jars.mkdir(parents=True, exist_ok=True)
-        (Path(home) / "lib").symlink_to(jars)
-        servers = Servers(Path(home))
-        servers.env["TUBE_TOPICS"] = TOPICS
+        servers = Servers(Path(home), TOPICS)
         print("starting TubeMQ's master and broker ...", flush=True)
         servers.run("start", "tubemq")
         try:

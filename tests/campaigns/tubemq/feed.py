@@ -7,7 +7,7 @@ import subprocess
 import threading
 from typing import Self
 
-from tests.interop.tubemq.conftest import KIT, Servers
+from tests.support.tubekit import KIT, Servers
 
 __all__ = ["Feed"]
 

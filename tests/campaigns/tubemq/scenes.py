@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from dataproxy import Consumer, GroupRefusedError
 from tests.campaigns.tubemq.crew import Crew, eventually
 from tests.campaigns.tubemq.feed import Feed
-from tests.interop.tubemq.conftest import Servers
+from tests.support.tubekit import Servers
 
 __all__ = ["SCENES", "TOPICS", "Seen"]
 

@@ -13,7 +13,7 @@ from tests.support.rawclient import Connection, Sender
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
-    from tests.interop.tubemq.conftest import Servers
+    from tests.support.tubekit import Servers
 
 
 def call(*arguments: str) -> Any:

@@ -15,8 +15,8 @@ import pytest
 
 import dataproxy
 from dataproxy import Consumer
-from tests.interop.tubemq.conftest import Servers
 from tests.support.rawclient import Connection, Sender
+from tests.support.tubekit import Servers
 
 TOPIC = "group"
 PARTITIONS = 6

@@ -12,9 +12,9 @@ import pytest
 
 from dataproxy.consumer.group.asking import Address, Ask, MemberOptions
 from dataproxy.consumer.group.member import Life, Member
-from tests.interop.tubemq.conftest import Servers
 from tests.support.rawclient import Connection, Sender
 from tests.support.rawmember import Process
+from tests.support.tubekit import Servers
 
 TOPIC = "group"
 SECONDS = 90

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dataproxy import Consumer, Producer
-from tests.interop.tubemq.conftest import Servers
+from tests.support.tubekit import Servers
 
 SECONDS = 90
 MANY = 20_000

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.interop.tubemq.conftest import Servers
 from tests.support.rawclient import INDEX, Connection, Reader, Sender, bodies
+from tests.support.tubekit import Servers
 
 _NAMES = itertools.count(1)
 

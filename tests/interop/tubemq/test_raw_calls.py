@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dataproxy.wire.tubemq.texts import Failure, Partition, Subscription
-from tests.interop.tubemq.conftest import Servers
 from tests.support.rawclient import INDEX, Connection, Reader, RpcError, Sender, bodies, read_all
+from tests.support.tubekit import Servers
 
 _NAMES = itertools.count(1)
 

@@ -23,8 +23,8 @@ from dataproxy.consumer.ranges.places import find_places
 from dataproxy.consumer.ranges.reader import INDEX_BYTES, Lost, RangeReader
 from dataproxy.consumer.ranges.registering import Client
 from dataproxy.errors import GroupRefusedError
-from tests.interop.tubemq.conftest import Servers
 from tests.support.rawclient import Connection, Sender
+from tests.support.tubekit import Servers
 
 TOPICS = {"one": 1, "three": 3}
 STRETCH = 15_000

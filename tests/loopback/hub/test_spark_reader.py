@@ -16,9 +16,10 @@ from dataproxy.errors import ConfigError, DataProxyError, HubError, StoreError, 
 from dataproxy.hub import Hub, LogInfo
 from dataproxy.hub.web import entrypages
 from dataproxy.producer.ingest.reserved import RESERVED_ATTRS
-from dataproxy.spark.reading.columns import READ_SCHEMA, Shape
+from dataproxy.spark.reading.columns import READ_SCHEMA, record_columns
 from dataproxy.spark.reading.plan import plan_read
 from dataproxy.spark.reading.source import HubReader
+from dataproxy.spark.shape import Shape
 from dataproxy.stored.arrow import ArrowRows
 from dataproxy.stored.entry import StoredEntry
 from tests.loopback.hub.peer import wait_until
@@ -219,8 +220,8 @@ def test_a_hub_that_dies_between_pages_is_an_error(start_hub, monkeypatch):
     hub = start_hub()
     send(hub, 50)
     found = HubReader(plan(hub), READ_SCHEMA)
-    seen, shape = [], found._shape
-    monkeypatch.setattr(type(shape), "batch", lambda _, batch: seen.append(batch.num_rows) or batch)
+    seen = []
+    monkeypatch.setattr(HubReader, "_shaped", lambda _, records: seen.append(records.num_rows) or records)
     monkeypatch.setattr(ArrowRows, "is_full", lambda rows, most: len(rows) > 0)
     reading = found.read(found.partitions()[0])
     next(reading)
@@ -312,10 +313,10 @@ def test_a_token_is_in_no_text(hub):
 
 def shaped(entries, rows_each):
     """Return the rows of entries whose batches have so many rows, as slices of larger ones."""
-    rows, shape = ArrowRows(), Shape(READ_SCHEMA)
+    rows, shape = ArrowRows(), Shape(READ_SCHEMA, READ_SCHEMA, "a read")
     for entry in entries:
         list(rows.add(entry, 1 << 20))
-    return [row for batch in rows.take(rows_each) for row in shape.batch(batch).to_pylist()]
+    return [row for batch in rows.take(rows_each) for row in shape.batch(record_columns(batch)).to_pylist()]
 
 
 @pytest.mark.parametrize("rows_each", [1, 3, 100])

@@ -10,7 +10,8 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 from dataproxy._core.wire.inlong import message as inlong
 from dataproxy.consumer.ranges.reader import Piece
 from dataproxy.errors import ConfigError, RemoteProtocolError
-from dataproxy.spark.tubemq.columns import RAW_SCHEMA, Shape, raw_batch
+from dataproxy.spark.shape import Shape
+from dataproxy.spark.tubemq.columns import RAW_SCHEMA, raw_batch
 from dataproxy.spark.tubemq.unpacked import INLONG_SCHEMA, Unpacker, inlong_columns
 from tests.support.gotpacks import message, pack
 
@@ -18,7 +19,7 @@ UTC = dt.UTC
 
 
 def rows(piece, zone="UTC", schema=RAW_SCHEMA):
-    batch = raw_batch(piece, Shape(schema, RAW_SCHEMA), zone)
+    batch = raw_batch(piece, Shape(schema, RAW_SCHEMA, "the source"), zone)
     batch.validate(full=True)
     return batch
 
@@ -67,7 +68,7 @@ def test_some_columns_in_another_order():
     assert batch.schema.names == ["body", "INDEX"]
     for name, kind in (("body", StringType()), ("id", IntegerType()), ("value", BinaryType())):
         with pytest.raises(ConfigError, match=f"the source has no column '{name}'"):
-            Shape(StructType([StructField(name, kind)]), RAW_SCHEMA)
+            Shape(StructType([StructField(name, kind)]), RAW_SCHEMA, "the source")
 
 
 # --- records of containers
@@ -81,7 +82,7 @@ def unpacked(*found, skip=False):
     unpacker = Unpacker(skip_malformed=skip)
     made = pack(*found)
     batches = [*unpacker.add(Piece(made, len(made), None)), *unpacker.rest()]
-    shape, rows = Shape(INLONG_SCHEMA, INLONG_SCHEMA), []
+    shape, rows = Shape(INLONG_SCHEMA, INLONG_SCHEMA, "the source"), []
     for batch in batches:
         shaped = shape.batch(inlong_columns(batch, "t"))
         shaped.validate(full=True)
