@@ -6,6 +6,7 @@
 #include <string.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <tmmintrin.h>
 #include <wmmintrin.h>
 #endif
 
@@ -71,22 +72,45 @@ __attribute__((target("pclmul"))) static inline __m128i dp_crc_fold(__m128i x, _
     return _mm_xor_si128(moved, _mm_loadu_si128((const __m128i *)next));
 }
 
-__attribute__((target("pclmul"))) static uint32_t dp_crc32_by_processor(uint32_t crc, const uint8_t *p, size_t n)
+static const uint8_t dp_crc_steps[48] = { /* loaded at 16 - k they move bytes up by k, at 16 + k down by k */
+    128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 0, 1, 2, 3, 4, 5, 6, 7,
+    8, 9, 10, 11, 12, 13, 14, 15, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128,
+};
+
+/* The 0 < n < 16 bytes that end at ``end``, behind at least 16 others: as many of the first bytes of x move 128 bits on,
+ * with zeros before them, which change no checksum; what x has left and the bytes are the next 16. */
+__attribute__((target("pclmul,ssse3"))) static inline __m128i dp_crc_fold_last(__m128i x, __m128i by, const uint8_t *end, size_t n)
+{
+    const __m128i up = _mm_loadu_si128((const __m128i *)(dp_crc_steps + n));
+    const __m128i down = _mm_loadu_si128((const __m128i *)(dp_crc_steps + 16 + n));
+    const __m128i first = _mm_shuffle_epi8(x, up), left = _mm_shuffle_epi8(x, down);
+    const __m128i last = _mm_and_si128(_mm_loadu_si128((const __m128i *)(end - 16)), _mm_cmpgt_epi8(_mm_setzero_si128(), down));
+    const __m128i moved = _mm_xor_si128(_mm_clmulepi64_si128(first, by, 0x00), _mm_clmulepi64_si128(first, by, 0x11));
+    return _mm_xor_si128(moved, _mm_or_si128(left, last));
+}
+
+__attribute__((target("pclmul,ssse3"))) static uint32_t dp_crc32_by_processor(uint32_t crc, const uint8_t *p, size_t n)
 {
     const __m128i by_512 = _mm_set_epi64x(0x1c6e41596, 0x154442bd4), by_128 = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0);
     uint8_t rest[64];
-    if (n < 64) return dp_crc32_by_tables(crc, p, n);
+    if (n < 32) return dp_crc32_by_tables(crc, p, n);
     __m128i folded[4];
-    for (int i = 0; i < 4; i++) folded[i] = _mm_loadu_si128((const __m128i *)(p + 16 * i));
-    folded[0] = _mm_xor_si128(folded[0], _mm_cvtsi32_si128((int)crc));
-    for (p += 64, n -= 64; n >= 64; p += 64, n -= 64)
-        for (int i = 0; i < 4; i++) folded[i] = dp_crc_fold(folded[i], by_512, p + 16 * i);
-    for (int i = 0; i < 4; i++) _mm_storeu_si128((__m128i *)(rest + 16 * i), folded[i]);
-    __m128i x = folded[0];
-    for (int i = 1; i < 4; i++) x = dp_crc_fold(x, by_128, rest + 16 * i);
+    __m128i x = _mm_xor_si128(_mm_loadu_si128((const __m128i *)p), _mm_cvtsi32_si128((int)crc));
+    if (n < 64) {
+        p += 16, n -= 16;
+    } else {
+        folded[0] = x;
+        for (int i = 1; i < 4; i++) folded[i] = _mm_loadu_si128((const __m128i *)(p + 16 * i));
+        for (p += 64, n -= 64; n >= 64; p += 64, n -= 64)
+            for (int i = 0; i < 4; i++) folded[i] = dp_crc_fold(folded[i], by_512, p + 16 * i);
+        for (int i = 1; i < 4; i++) _mm_storeu_si128((__m128i *)(rest + 16 * i), folded[i]);
+        x = folded[0];
+        for (int i = 1; i < 4; i++) x = dp_crc_fold(x, by_128, rest + 16 * i);
+    }
     for (; n >= 16; p += 16, n -= 16) x = dp_crc_fold(x, by_128, p);
+    if (n) x = dp_crc_fold_last(x, by_128, p + n, n);
     _mm_storeu_si128((__m128i *)rest, x);
-    return dp_crc32_by_tables(dp_crc32_by_tables(0, rest, 16), p, n);
+    return dp_crc32_by_tables(0, rest, 16);
 }
 
 /* By hand: __builtin_cpu_supports says no in what Zig's clang links. */
@@ -96,7 +120,7 @@ static int dp_crc_has(unsigned int bit)
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit) != 0;
 }
 static int dp_crc_has_processor(void) { return dp_crc_has(bit_SSE4_2); }
-static int dp_crc32_has_processor(void) { return dp_crc_has(bit_PCLMUL); }
+static int dp_crc32_has_processor(void) { return dp_crc_has(bit_PCLMUL) && dp_crc_has(bit_SSSE3); }
 #else
 static uint32_t dp_crc_by_processor(uint32_t crc, const uint8_t *p, size_t n) { return dp_crc_by_tables(crc, p, n); }
 static uint32_t dp_crc32_by_processor(uint32_t crc, const uint8_t *p, size_t n) { return dp_crc32_by_tables(crc, p, n); }
