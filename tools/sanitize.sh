@@ -52,7 +52,7 @@ leave_out_leaks_of_others() {
 found=()
 for test in "$@"; do [ ! -e "${test%%::*}" ] || found+=("$test"); done
 status=0
-"${launch[@]}" env -u DATAPROXY_SIM_SEEDS "${environment[@]}" "$venv/bin/python" -m pytest -p no:cacheprovider --timeout=600 -q "${found[@]}" || status=$?
+"${launch[@]}" env -u DATAPROXY_SIM_SEEDS "${environment[@]}" "$venv/bin/python" -m pytest -p no:cacheprovider --timeout=600 -q -n "${WORKERS:-2}" --dist loadfile "${found[@]}" || status=$?
 leave_out_leaks_of_others
 count=$(find "$reports" -type f -size +0 | wc -l)
 if [ "$count" != 0 ]; then

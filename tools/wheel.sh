@@ -64,7 +64,7 @@ say "tests from $work/tests"
 cp -r tests pyproject.toml conf docs README.md CONFIGURATION.md examples benchmarks "$work/tests" 2>/dev/null || true
 cd "$work/tests"
 found=(); for test in "${tests[@]}"; do [ ! -e "$test" ] || found+=("$test"); done
-"$work/venv/bin/python" -m pytest -q -p no:cacheprovider "${found[@]}"
+"$work/venv/bin/python" -m pytest -q -p no:cacheprovider -n "${WORKERS:-2}" --dist loadfile "${found[@]}"
 "$work/venv/bin/python" -c 'import dataproxy, sys; sys.exit(not dataproxy.__file__.startswith(sys.prefix))'
 "$work/venv/bin/dataproxy" --help >/dev/null
 say "ok: $(cd "$root" && ls dist | xargs)"
