@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.interop.tubemq.conftest import JARS, KIT
+from tests.support.tubekit import KIT, link_jars
 from tests.support.tubeserver import TubeServer
 
 pytestmark = pytest.mark.timeout(400)
@@ -55,9 +55,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[TubeServer]:
 
 @pytest.fixture
 def java(server: TubeServer, tmp_path: Path) -> Iterator[Java]:
-    jars = JARS.resolve() / "lib"
-    jars.mkdir(parents=True, exist_ok=True)
-    (tmp_path / "lib").symlink_to(jars)
+    link_jars(tmp_path)
     java = Java(tmp_path, server.master_port)
     try:
         yield java
