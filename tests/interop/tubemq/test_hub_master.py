@@ -93,17 +93,15 @@ def test_it_produces(server: TubeServer, java: Java) -> None:
 
 @pytest.mark.parametrize("way", ["pull", "push"])
 def test_members_come_and_go(server: TubeServer, java: Java, way: str) -> None:
-    words = (way, "three", "readers", str(LEFT_OUT_OF_COUNT), "heartbeat=1000")
-    first = java.begin(*words, "seconds=100")
+    first = java.begin(way, "three", "readers", str(LEFT_OUT_OF_COUNT), "heartbeat=1000", "seconds=600")
     wait_for(lambda: None not in owners(server))
     (alone,) = set(owners(server))
-    second = java.begin(*words, "seconds=25")
+    second = java.begin(way, "three", "readers", "10", "heartbeat=1000", "seconds=300")  # as many as a partition gets
     wait_for(lambda: None not in owners(server) and len(set(owners(server))) == 2)
     assert sorted(owners(server).count(one) for one in set(owners(server))) == [1, 2]
     for i in range(30):
         server.put("three", b"m%d" % i, i % 3)
-    found = bodies(java.told(second, 3))  # it has left in order
-    assert found
+    assert len(bodies(java.told(second))) >= 10  # it has left in order
     wait_for(lambda: owners(server) == [alone] * 3)
     assert server.members("readers") == [alone]
     server.stop_master()  # it forgets its members, and they come back with what they hold
