@@ -10,7 +10,7 @@ ROUNDS ?= 200
 SANITIZED ?= tests/unit tests/loopback
 # The part of SANITIZED that .ci/run has time for: tests of compiled code with memory, threads and sockets.
 SANITIZED_SOCKETS := $(filter-out %/test_asynchronous.py %/test_asynchronous_seeds.py,$(wildcard tests/loopback/producer/test_*.py))
-SANITIZED_MEMORY  := $(addprefix tests/unit/,base conn consumer encode pack producer server wire) tests/loopback/hub tests/loopback/consumer \
+SANITIZED_MEMORY  := $(addprefix tests/unit/,base conn consumer encode pack producer server wire) tests/loopback/hub tests/loopback/consumer tests/loopback/rocketmq \
                      $(wildcard tests/loopback/test_*.py tests/loopback/tubemq/test_producer*.py) $(SANITIZED_SOCKETS)
 SANITIZED_TUBEMQ  := $(addprefix tests/loopback/tubemq/test_,consumer_reading.py consumer_confirms.py consumer_asyncio.py \
                      producer.py producer_faults.py)
@@ -22,6 +22,11 @@ SANITIZED_MEETINGS := $(addprefix tests/loopback/producer/test_,asyncbatch_turns
                      undelivered.py waiting_results.py waiting_seals.py) \
                      $(addprefix tests/unit/producer/test_,asynchronous.py core_outcomes.py linger_and_load.py)
 SANITIZED_THREADS := $(SANITIZED_TUBEMQ) $(SANITIZED_MEETINGS) tests/unit/server tests/loopback/faults tests/loopback/hub
+# Files of these lists that take minutes under a sanitizer and run nothing that others do not; .ci/run leaves them out.
+SANITIZED_LONG    := $(addprefix tests/loopback/hub/test_,bit_rot.py bombs_read.py command.py limits.py) \
+                     $(addprefix tests/unit/server/store/test_,names.py row_blocks.py) \
+                     $(addprefix tests/unit/consumer/test_,chosen_group.py fetch_random.py) \
+                     $(addprefix tests/loopback/producer/test_,many_open.py overflow_model.py)
 FUZZ_SECONDS ?= 60
 MESSAGES ?= 1000000
 KILLS ?= 1000
@@ -42,10 +47,10 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim sim-cluster sim-group chaos siege endings forks results soak perf-selftest \
+.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints test-hubkills sim sim-cluster sim-group sim-leader sim-clients chaos siege endings forks results soak perf-selftest \
         planted test-matrix test-spark test-spark-matrix spark-chaos spark-chaos-matrix spark-backfill spark-retries \
         spark-packaging bench-spark \
-        test-interop test-tubemq wheel first-hour test-wheel coverage fuzz bench bench-quick tuning curve profiles instructions annotate docs lock clean distclean
+        test-interop test-rocketmq test-tubemq wheel first-hour test-wheel coverage fuzz bench bench-quick tuning curve profiles instructions annotate docs lock clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-26s%s\n", $$1, $$2 }'
@@ -56,7 +61,7 @@ setup: ## system packages, virtual environment, pinned packages (a second call d
 build: setup ## compile the core in place (release profile)
 	@$(PY) tools/build.py >/dev/null
 
-demo: build ## 336,776 real flights through Spark, producer and hub, and every row accounted for
+demo: build ## 336,776 real flights through Spark, producer and hub, and out of it as TubeMQ; every row accounted for
 	@$(PY) examples/flights_demo.py
 
 test: build ## the whole test suite, in WORKERS (2) processes
@@ -71,16 +76,19 @@ types: build ## mypy --strict on the package, stubs against the compiled modules
 	@$(PY) tools/check_types.py
 
 test-asan: setup ## unit and loopback tests under AddressSanitizer and UBSan
-	@tools/sanitize.sh asan tests/sanitizer $(SANITIZED)
+	@LEAVE="$(LEAVE)" PART="$(PART)" tools/sanitize.sh asan tests/sanitizer $(SANITIZED)
 
 test-tsan: setup ## unit and loopback tests under ThreadSanitizer, with a planted race to show that it is awake
-	@tools/sanitize.sh tsan tests/sanitizer $(SANITIZED)
+	@LEAVE="$(LEAVE)" PART="$(PART)" tools/sanitize.sh tsan tests/sanitizer $(SANITIZED)
 
 test-crash: build ## kill -9 of the hub in the middle of a million lines, restart, every line is there
 	@DATAPROXY_CRASH_LINES=1000000 $(PY) -m pytest tests/process/cli/test_send.py -k killed_in_the_middle
 
 test-crashpoints: build ## KILLS (1000) times kill -9 of the durable hub at every boundary of its commits
 	@$(PY) -m tests.campaigns.crashpoints --kills $(KILLS)
+
+test-hubkills: build ## KILLS (300) times kill -9 of durable hubs while producers send and consumer groups read: offsets and messages stay
+	@$(PY) -m tests.campaigns.hubkills --kills $(if $(filter command line environment,$(origin KILLS)),$(KILLS),300) --seed $(or $(SEED),1)
 
 test-matrix: setup ## every Python >= 3.11 found here, and every supported PySpark
 	@tools/matrix.sh
@@ -112,6 +120,9 @@ bench-spark: build ## the Spark sink beside an Arrow writer that counts, and the
 test-interop: build ## against InLong's released Java classes, TubeMQ's master and broker, and nginx (installs Maven, nginx)
 	@tools/interop.sh
 
+test-rocketmq: build ## every command of RocketMQ's Java client, and its client of C++, at the hub; the former at RocketMQ's own servers, too
+	@$(PY) -m pytest -q tests/interop/rocketmq
+
 test-tubemq: build ## five minutes at TubeMQ's own servers: members killed under load, servers away, flow rules, rights
 	@$(PY) -m tests.campaigns.tubemq $(if $(filter command line environment,$(origin MESSAGES)),--messages $(MESSAGES))
 
@@ -121,10 +132,16 @@ sim: build ## SEEDS (100000) simulated runs of producer and hubs on virtual time
 sim-cluster: build ## 100 simulated proxies, some slow, dying or gone, and 200 producers: result times, resends, spread of load
 	@$(PY) -m tests.simcluster --seed $(or $(SEED),1)
 
-sim-group: build ## SEEDS (1000) runs of a TubeMQ group on virtual time: consumers, models of masters and brokers; HUB=1: the hub's master; SEED=n shows one, made small
+sim-group: build ## SEEDS (1000) runs of a TubeMQ group on virtual time: consumers, models of masters and brokers; HUB=1: the hub's own; SEED=n shows one, made small
 	@$(PY) -m tests.simgroup --processes $(PROCESSES) $(if $(HUB),--hub) $(if $(SEED),--seed $(SEED),--seeds $(if $(filter command line environment,$(origin SEEDS)),$(SEEDS),1000))
 
-chaos: build ## FAULTS (2000) real faults on processes and sockets, then the judge; a tenth for each other dialect; FAILOVERS (20) kills at half load; REFRESHES (10) minutes of lists that change
+sim-leader: build ## SEEDS (1000) elections of three hubs on virtual time, with a model of ZooKeeper; SEED=n shows one
+	@$(PY) -m tests.simleader $(if $(SEED),--seed $(SEED),$(if $(filter command line environment,$(origin SEEDS)),$(SEEDS),1000))
+
+sim-clients: build ## SEEDS (1000) runs of RocketMQ's clients on virtual time, against the hub's registry of clients; SEED=n shows one
+	@$(PY) -m tests.simclients $(if $(SEED),--seed $(SEED),$(if $(filter command line environment,$(origin SEEDS)),$(SEEDS),1000))
+
+chaos: build ## FAULTS (2000) real faults on processes and sockets, under producers and consumer groups, then the judges; a tenth for each other dialect; FAILOVERS (20) kills at half load; REFRESHES (10) minutes of lists that change
 	@$(PY) -m tests.campaigns.chaos --faults $(FAULTS) --seed $(or $(SEED),1)
 	@$(PY) -m tests.campaigns.chaos --tls --faults $(FAULTS) --seed $(or $(SEED),1)
 	@for dialect in "--protocol v1" "--protocol http" "--ack sink" "--ack none" "--message-type 6" "--message-type 3" "--joined-lines"; do \

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from dataproxy.hub import Hub
 
 GROUP = "replay"
-PATIENCE = 180.0
+PATIENCE = 300.0
+
+
+class ProcessError(Exception):
+    """A process of the demo has ended by itself, or took too long."""
 
 
 def write_stream(spark: SparkSession, target: str, folder: Path) -> None:
@@ -49,7 +53,7 @@ def stream_with_a_kill(
 ) -> tuple[int, int]:
     """Run the stream in its own process, kill that when the hub has ``kill_at`` rows, and finish the stream here.
 
-    Returns the rows in the hub at the kill, and the finished micro-batches.  Raises RuntimeError when the process
+    Returns the rows in the hub at the kill, and the finished micro-batches.  Raises ProcessError when the process
     ends by itself.
     """
     words = [sys.executable, str(Path(__file__)), hub.target, str(folder)]
@@ -67,11 +71,11 @@ def stream_with_a_kill(
 
 
 def wait_for_rows(hub: Hub, rows: int, process: subprocess.Popen[bytes]) -> None:
-    """Wait until the hub has so many rows.  Raises RuntimeError when the process ends first, or time is over."""
+    """Wait until the hub has so many rows.  Raises ProcessError when the process ends first, or time is over."""
     end = time.monotonic() + PATIENCE
     while hub.stats()["records"] < rows:
         if process.poll() is not None or time.monotonic() > end:
-            raise RuntimeError(f"the stream's process ended with status {process.returncode}, or took too long")
+            raise ProcessError(f"the stream's process ended with status {process.returncode}, or took too long")
         time.sleep(0.01)
 
 

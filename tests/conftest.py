@@ -1,6 +1,7 @@
 """Rules for the whole suite: no stale extension is tested, and in CI no test is skipped in silence."""
 
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -116,9 +117,21 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 def _close_what_a_failure_left() -> None:
     """Close the producers of a failed test: its traceback keeps them alive, and tests after it would meet them."""
     lifecycle = sys.modules.get("dataproxy.producer.lifecycle")
-    for producer in list(lifecycle._live) if lifecycle else ():
-        with contextlib.suppress(Exception):
-            producer.close(0)
+    with contextlib.suppress(RuntimeError):  # one that begins meanwhile
+        for producer in list(lifecycle._live) if lifecycle else ():
+            with contextlib.suppress(BaseException):  # an error here would end the whole run
+                producer.close(0)
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before():
+    """Take back what a command or a test did to the package's log: a handler left behind writes to a closed stream."""
+    logger = logging.getLogger("dataproxy")
+    level, propagate, handlers = logger.level, logger.propagate, list(logger.handlers)
+    yield
+    logger.propagate, logger.handlers[:] = propagate, handlers
+    if logger.level != level:
+        logger.setLevel(level)  # which also forgets what loggers below remember of it
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# sanitize.sh asan|tsan TESTS...: builds a copy of the checkout with the sanitizer and runs these tests there.
+# sanitize.sh asan|tsan TESTS...: builds a copy of the checkout with the sanitizer and runs these tests there, but for
+# the files in LEAVE.  PART=1/2 runs every second file of them, PART=0/2 the others; PART=0/3, 1/3, 2/3 a third each.
 # Fails when a test fails or when the sanitizer wrote one report, be it of a process that a test started.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -51,6 +52,14 @@ leave_out_leaks_of_others() {
 
 found=()
 for test in "$@"; do [ ! -e "${test%%::*}" ] || found+=("$test"); done
+if [ -n "${PART:-}" ]; then
+    # By name, since pytest heeds --ignore only for files that it finds in a folder.
+    mapfile -t found < <(find "${found[@]}" -name 'test_*.py' | grep -vxF "$(printf '%s\n' ${LEAVE:-none})" |
+        LC_ALL=C sort -u | awk -v n="${PART%/*}" -v of="${PART#*/}" 'NR % of == n')
+    [ ${#found[@]} != 0 ] || { echo "sanitize: PART=$PART leaves no file" >&2; exit 2; }
+    found+=(tests/sanitizer)
+fi
+for test in ${LEAVE:-}; do found+=("--ignore=$test"); done
 status=0
 "${launch[@]}" env -u DATAPROXY_SIM_SEEDS "${environment[@]}" "$venv/bin/python" -m pytest -p no:cacheprovider --timeout=600 -q -n "${WORKERS:-2}" --dist loadfile "${found[@]}" || status=$?
 leave_out_leaks_of_others

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import json
 import socket
 import sys
@@ -16,9 +17,10 @@ from typing import Any, Final
 from dataproxy.wire.tubemq import messages
 from tests.support.reference import tubemq as wire
 from tests.support.tubeserver import TubeServer, service
+from tests.support.tubeserver.answers import success
 from tests.support.tubeserver.broker import Broker
 from tests.support.tubeserver.listener import Listener
-from tests.support.tubeserver.store import Store
+from tests.support.tubeserver.store import Progress, Store
 
 __all__ = ["ATTRIBUTE", "PACK", "TASKS", "main"]
 
@@ -27,7 +29,7 @@ PACK: Final = 4_000  # messages
 ATTRIBUTE: Final = "$msgType$=bench,$msgTime$=202601010000"
 TASKS: Final = 4
 _INDEX: Final = 28
-_GET: Final = 17
+_GET, _COMMIT = 17, 18
 _END: Final = 64  # bytes of a frame in which its offsets are
 
 
@@ -64,23 +66,62 @@ class Wire:
         return payload.frame(serial) if isinstance(payload, Canned) else [wire.cut(serial, payload)]
 
 
-async def converse(self: Any, connection: socket.socket) -> None:
+class Shortcut:
+    """Answers to requests for packs and confirms that came before: the same bytes, but for their number."""
+
+    def __init__(self, made: dict[int, Canned], end: int) -> None:
+        self._made, self._end = made, end
+        self._known: dict[bytes, tuple[Progress, bool | None]] = {}
+        self._confirmed: dict[int, bytes] = {}  # by where the next pack begins
+
+    def note(self, payload: bytes, broker: Broker) -> None:
+        """Remember what a request that was answered asks for; its reader keeps the partition while it is connected."""
+        call = wire.split_call(payload)
+        name = {_GET: "GetMessageRequestC2B", _COMMIT: "CommitOffsetRequestC2B"}.get(call["method"])
+        if name is None:
+            self._known.clear()  # a registration begins elsewhere
+        else:
+            request = wire.read_message(name, call["request"])
+            progress = broker.progress[request.groupName, request.topicName, request.partitionId]
+            self._known[bytes(payload)] = progress, None if call["method"] == _GET else request.lastPackConsumed
+
+    def answer(self, serial: int, payload: bytes) -> list[bytes | memoryview] | None:
+        """Return the parts of the answer's frame, None for a request that is new."""
+        progress, consumed = self._known.get(payload, (None, None))
+        if progress is None:
+            return None
+        if consumed is None:
+            progress.pending = PACK * _INDEX
+            return self._made[progress.confirmed].frame(serial)
+        at = progress.commit(consumed)
+        if at not in self._confirmed:
+            done = success("CommitOffsetRequestC2B", currOffset=at, maxOffset=self._end)
+            self._confirmed[at] = wire.cut(0, wire.answered(_COMMIT, done.SerializeToString()))
+        frame = self._confirmed[at]
+        return [frame[:4] + serial.to_bytes(4) + frame[8:]]
+
+
+async def converse(self: Any, made: dict[int, Canned], end: int, connection: socket.socket) -> None:
     """Answer the requests of a connection, without a copy of packs."""
-    loop, received = asyncio.get_running_loop(), bytearray()
+    loop, received, shortcut = asyncio.get_running_loop(), bytearray(), Shortcut(made, end)
     while data := await loop.sock_recv(connection, 1 << 16):
         received += data
         while (frame := wire.take_frame(received)) is not None:
             serial, payload, end = frame
             del received[:end]
-            parts = [memoryview(part) for part in await self._service.answer(serial, payload)]
+            parts = shortcut.answer(serial, payload)
+            if parts is None:
+                parts = await self._service.answer(serial, payload)
+                shortcut.note(payload, self._service._work.__self__)
+            views = [memoryview(part) for part in parts]
             try:
-                sent = connection.sendmsg(parts)
+                sent = connection.sendmsg(views)
             except BlockingIOError:
                 sent = 0
-            for part in parts:
-                if sent < len(part):
-                    await loop.sock_sendall(connection, part[sent:])
-                sent = max(sent - len(part), 0)
+            for view in views:
+                if sent < len(view):
+                    await loop.sock_sendall(connection, view[sent:])
+                sent = max(sent - len(view), 0)
 
 
 def answers(rows: int, size: int) -> dict[int, Canned]:
@@ -119,7 +160,7 @@ def main() -> None:
         return made[progress.confirmed]
 
     Broker._get = get  # type: ignore[method-assign]
-    Listener._converse = converse  # type: ignore[method-assign]
+    Listener._converse = functools.partialmethod(converse, made, rows * _INDEX)  # type: ignore[assignment]
     service.wire = Wire  # type: ignore[misc,assignment]
     Store.end = property(lambda _: rows * _INDEX)  # type: ignore[assignment,method-assign]
     with TubeServer({TOPIC: 1}) as server:

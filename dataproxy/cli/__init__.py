@@ -3,7 +3,8 @@
 What lives here.  `main`, `app`: the entry and all commands.  `ending`, `outcome`, `settings`: signals, exit codes,
 options.  `config`, `explain`, `optionwords`: what options and errors mean.  `frames`, `frametext`, `calltext`:
 frames of InLong and of TubeMQ as text; `hexdump`: frames that are given as hex digits.  `perf`, `perfsets`: load tests.
-`send`, `hub`, `doctor` and `tubemq` (`consume`, `topics`) have folders.
+`send`, `hub`, `doctor` and `tubemq` (`consume`, `topics`, `administer`) have folders, and `rocketmq`, whose frames are
+shown.
 """
 
 __all__: list[str] = []

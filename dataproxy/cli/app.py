@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dataproxy.cli import config, explain, frames, perf, perfsets
+from dataproxy.cli.clients import events, offsets, view
 from dataproxy.cli.doctor import command as doctor
 from dataproxy.cli.hub import command as hub
 from dataproxy.cli.hub import stats, store, tail
 from dataproxy.cli.outcome import ExitCode, complain, outcome, reported
 from dataproxy.cli.send import command as send
-from dataproxy.cli.tubemq import consume, topics
+from dataproxy.cli.tubemq import administer, consume, topics
 
 if TYPE_CHECKING:
     import logging
@@ -70,12 +71,19 @@ app.command("send")(send.send)
 app.command("doctor")(doctor.doctor)
 app.command("tail")(tail.tail)
 app.command("stats")(stats.stats)
+app.command("clients")(view.clients)
+app.command("groups")(view.groups)
+app.command("locks")(view.locks)
+app.command("transactions")(view.transactions)
+app.command("events")(events.events)
 app.command("consume")(consume.consume)
 app.command("topics")(topics.topics)
 app.command("explain")(explain.explain_code)
 app.command("frames")(frames.show_frames)
 app.add_typer(config.app, name="config")
 app.add_typer(store.app, name="store")
+app.add_typer(offsets.app, name="offsets")
+app.add_typer(administer.app, name="tubemq")
 perf.app.command("find-max")(perfsets.find_max_command)
 perf.app.command("compare")(perfsets.compare_command)
 app.add_typer(perf.app, name="perf")

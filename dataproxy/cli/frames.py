@@ -18,7 +18,9 @@ from dataproxy.cli.calltext import call_json, call_lines, told_of_call
 from dataproxy.cli.frametext import frame_json, frame_lines, told
 from dataproxy.cli.hexdump import DumpError, bytes_of, only_digits, read_dump
 from dataproxy.cli.outcome import ExitCode, complain, outcome, silence
+from dataproxy.cli.rocketmq.commandtext import command_json, command_lines, told_of_command
 from dataproxy.wire.inlong import LIMIT, Frame, Sender, read_frames
+from dataproxy.wire.rocketmq.commands import Command, begins_command, read_commands
 from dataproxy.wire.tubemq.calls import TOKEN, Call, read_calls
 
 __all__ = ["show_frames"]
@@ -44,7 +46,7 @@ def show_frames(
     full: Annotated[bool, typer.Option("--full", help="Print all items and attributes, and whole bodies.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per frame.")] = False,
 ) -> None:
-    """Print each field of InLong's or TubeMQ's frames, and what is wrong with them.
+    """Print each field of InLong's, TubeMQ's or RocketMQ's frames, and what is wrong with them.
 
     The exit code is 0 if every frame is well-formed, 1 if one is not.
     """
@@ -61,6 +63,8 @@ def show_frames(
         who = _SENDERS[sender]
         if len(data) > 1 and data[:4] == TOKEN[: len(data)]:  # to InLong's protocol a length of 4 GB
             shown = _calls(data, who, full=full, json=json)
+        elif begins_command(data):
+            shown = _commands(data, full=full, json=json)
         else:
             shown = _frames(data, who, limit, full=full, json=json)
         try:
@@ -110,6 +114,18 @@ def _calls(data: bytes, sender: Sender, *, full: bool, json: bool) -> Iterator[_
     for call in read_calls(data, sender):
         lines = [call_json(call, full=full)] if json else call_lines(call, full=full)
         yield lines, partial(problem, call)
+
+
+def _commands(data: bytes, *, full: bool, json: bool) -> Iterator[_Shown]:
+    """Do the same for RocketMQ's frames, each of which shows who sent it."""
+
+    def problem(command: Command) -> str:
+        where = f"frame {command.number} at byte {command.offset}"
+        return f"{where}: {told_of_command(command, command.problems[0])}" if command.problems else ""
+
+    for command in read_commands(data):
+        lines = [command_json(command, full=full)] if json else command_lines(command, full=full)
+        yield lines, partial(problem, command)
 
 
 def _hint(data: bytes) -> str:

@@ -211,6 +211,14 @@ class HubConfig(Config):
     port: int
     manager_port: int
     http_port: int
+    tubemq_port: int
+    rocketmq_port: int
+    rocketmq_vip: bool
+    tubemq_cluster: str
+    tubemq_broker: int
+    tubemq_session: float
+    tubemq_zookeeper: str
+    tubemq_zookeeper_root: str
     nodes: int
     threads: int
     retention_bytes: int

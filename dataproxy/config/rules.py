@@ -275,6 +275,37 @@ def _needs(name: str, other: str) -> Rule:
     return Rule((name, other), check)
 
 
+def _cluster_has_clients(values: Mapping[str, Any]) -> str | None:
+    if not values["tubemq_cluster"]:
+        return None
+    if values["tubemq_port"] < 0:
+        return "tubemq_cluster is given without tubemq_port: its hubs and their clients meet there; give both or none"
+    if values["tls_certificate"]:
+        return "tubemq_cluster is given with tls_certificate: hubs of a cluster speak to each other without TLS"
+    return None
+
+
+def _offsets_have_groups(values: Mapping[str, Any]) -> str | None:
+    if not values["tubemq_zookeeper"] or values["tubemq_port"] >= 0:
+        return None
+    return "tubemq_zookeeper is given without tubemq_port: groups are clients of that port; give both or none"
+
+
+def _second_port_is_one(values: Mapping[str, Any]) -> str | None:
+    if not values["rocketmq_vip"] or values["rocketmq_port"] > 2:
+        return None
+    return "rocketmq_vip is given without a rocketmq_port of 3 or more: its port is the second below that one"
+
+
+def _rocketmq_asks_nobody(values: Mapping[str, Any]) -> str | None:
+    if values["rocketmq_port"] < 0 or not values["secret_id"] or values["insecure"]:
+        return None
+    return (
+        "rocketmq_port is given with secret_id: clients of RocketMQ are not asked for credentials; give only one of"
+        " the two, or insecure=true"
+    )
+
+
 _OF_TLS: Final = ("tls_ca", "tls_certificate", "tls_server_name")
 
 
@@ -533,4 +564,8 @@ HUB_RULES: Final[tuple[Rule, ...]] = (
     _needs("tls_client_ca", "tls_certificate"),
     _ports_end("port"),
     _ports_end("http_port"),
+    Rule(("tubemq_cluster", "tubemq_port", "tls_certificate"), _cluster_has_clients),
+    Rule(("tubemq_zookeeper", "tubemq_port"), _offsets_have_groups),
+    Rule(("rocketmq_vip", "rocketmq_port"), _second_port_is_one),
+    Rule(("rocketmq_port", "secret_id", "insecure"), _rocketmq_asks_nobody),
 )

@@ -131,6 +131,14 @@ class HubOptions(TypedDict, total=False):
     port: int | str | None
     manager_port: int | str | None
     http_port: int | str | None
+    tubemq_port: int | str | None
+    rocketmq_port: int | str | None
+    rocketmq_vip: bool | str | None
+    tubemq_cluster: str | None
+    tubemq_broker: int | str | None
+    tubemq_session: float | str | timedelta | None
+    tubemq_zookeeper: str | None
+    tubemq_zookeeper_root: str | None
     nodes: int | str | None
     threads: int | str | None
     retention_bytes: int | str | None

@@ -273,8 +273,8 @@ class Driver:
         filters = [item.encode() for item in self._items.get(partition.topic, ())]
 
         def begin(paused: bool) -> None:
-            key, offset = partition.key, order.offset
-            self._core.hold(number, peer, partition.topic, partition.id, key, offset, filters, paused)
+            place = (partition.key, order.offset, order.end)
+            self._core.hold(number, peer, partition.topic, partition.id, *place, filters, paused)
 
         _LOG.info("partition %s is read from offset %d", partition.key, order.offset)
         moved = partition.key in self._moving

@@ -25,6 +25,7 @@ EXTRAS: Final[dict[str, dict[str, str]]] = {
     "cli": {"typer": "0.15", "rich": "13"},
     "hub": {"aiohttp": "3.10"},
     "tubemq": {"protobuf": "4.22"},
+    "zookeeper": {"kazoo": "2.10"},
     "spark": {"pyspark": "4.0", "pyarrow": "15", "pandas": "2.2"},
     "plot": {"matplotlib": "3.8"},
     "prometheus": {"prometheus-client": "0.20"},

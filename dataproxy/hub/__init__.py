@@ -1,11 +1,14 @@
 """The embedded hub: an InLong DataProxy, its Manager and a store in one process.
 
 What lives here.  `server`: the hub itself.  `nodes`, `listeners`, `addresses`: where it listens.  `health`,
-`descriptors`: whether it can store and take connections.  `clients`: the registry of clients, for all protocols.
-`numbering`, `tokenfile`: names behind old numbers, and how commands find a hub.  `built`: whether the hub was built at
-all.  `web` is its HTTP port, `faults` what it does wrong on request, `reading` reads stores, `tubemq` decides as a
-master of TubeMQ does.  Folders import one way: `web`, then `faults` and `reading`; `tubemq` stands alone.  Of the
-modules here only `server` knows `web`.
+`descriptors`: whether it can store and take connections.  `clients`: the registry of clients, for all protocols;
+`idling`: the alarm for members that hold queues and ask for nothing.
+`numbering`, `tokenfile`: names behind old numbers, and how commands find a hub.  `tubedoor`: its port of TubeMQ.
+`rocketmqport`: that of RocketMQ.  `tasks`: functions that the thread of such a port calls for others.
+`built`: whether the hub was built at all.  `web` is its HTTP port, `faults` what it does wrong on request, `overview`
+what an operator sees, `reading` reads stores, `tubemq` answers as a master and a broker of TubeMQ do, `zookeeper` keeps
+offsets of its groups.  Folders import one way: `web`, then `faults` and `overview`, then `reading`, `rocketmq` and
+`tubemq`; `zookeeper` stands alone.  Of the modules here only `server` knows `web`.
 """
 
 try:

@@ -57,7 +57,7 @@ class Shutters:
 class Listener:
     """Refuse, kill and restart one listener of a hub while the others continue.  Any thread.
 
-    ``protocol`` is what it speaks: "tcp", or "http" for the HTTP report.
+    ``protocol`` is what it speaks: "tcp", "http" for the HTTP report, "tubemq" or "rocketmq".
     """
 
     def __init__(self, core: HubCore, shutters: Shutters, index: int, host: str, *, tls: bool = False) -> None:
@@ -65,9 +65,11 @@ class Listener:
         self._shutters = shutters
         self.index = index
         self.port = core.ports[index]
-        self.protocol = "tcp" if index < core.nodes else "http"
+        queues = {core.tubemq: "tubemq", core.rocketmq: "rocketmq"}
+        self.protocol = queues.get(index, "tcp" if index < core.nodes else "http")
         self.address = f"{bracketed(host)}:{self.port}"
-        self._scheme = "tls" if tls else "tcp"
+        name = queues.get(index)
+        self._scheme = ("tls" if tls else "tcp") if name is None else f"{name}s" if tls else name
 
     @property
     def target(self) -> str:

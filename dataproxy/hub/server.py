@@ -28,9 +28,21 @@ from dataproxy.hub.health import health_of
 from dataproxy.hub.listeners import Listener, Shutters, bracketed, listen_error
 from dataproxy.hub.nodes import Node, checked_load, make_nodes, service_code
 from dataproxy.hub.numbering import parse_numbers
+from dataproxy.hub.overview.events import Events
+from dataproxy.hub.overview.producers import Producers
+from dataproxy.hub.overview.view import View
 from dataproxy.hub.reading.records import Record, StreamCount, read_entries, read_records
 from dataproxy.hub.reading.verify import check_pages
+from dataproxy.hub.rocketmqport import make_remoting, make_rocketmq, second_port
 from dataproxy.hub.tokenfile import make_token, remove_token, write_token
+from dataproxy.hub.tubedoor import (
+    make_calls,
+    make_cluster,
+    make_service,
+    message_bytes,
+    open_offsets,
+    partition_count,
+)  # fmt: skip
 from dataproxy.logs import logger
 from dataproxy.problems import seconds
 from dataproxy.stored.entry import StoredEntry
@@ -41,9 +53,15 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Unpack
 
+    from dataproxy._core.server.rocketmq.core import RemotingCore
+    from dataproxy._core.server.tubemq.callcore import CallsCore
     from dataproxy.config.typed import HubOptions
+    from dataproxy.hub.leader.cluster import Cluster
+    from dataproxy.hub.rocketmq.service import Service as RocketService
+    from dataproxy.hub.tubemq.service import Service
     from dataproxy.hub.web.manager import ManagerServer
     from dataproxy.hub.web.settings import ManagerSettings
+    from dataproxy.hub.zookeeper.offsets import OffsetKeeper
     from dataproxy.trust.watched import Trust
 
 __all__ = ["Hub"]
@@ -52,7 +70,9 @@ _log: Final = logger("hub")
 _LONGEST: Final = 1e9  # seconds
 #: Unread replies of one connection, in bytes; past it the connection is not read (strict) or closed (compat).
 _REPLY_BYTES: Final = 65536
+_LAST_OFFSETS_SECONDS: Final = 5.0  # for ZooKeeper
 _JOIN_SECONDS: Final = 60.0  # a committer may wait for its disk
+_LEAVE_SECONDS: Final = 5.0  # of a close, for ZooKeeper to hear that this hub leaves its cluster
 #: Most bytes of a store in memory unless ``max_store_bytes`` is given; the oldest entries make room.
 _MEMORY_BYTES: Final = 1 << 30
 _ID_BYTES: Final = 40 + 8  # bytes of an id in the window, with its place in the table (server/store/window/dedupe)
@@ -79,10 +99,18 @@ class Hub:
     _lock: threading.Lock = made_by_init()
     _manager: ManagerServer | None = made_by_init()
     _nodes: tuple[Node, ...] = made_by_init()
+    _offsets: OffsetKeeper | None = made_by_init()
     _pid: int = made_by_init()
     _port: int = made_by_init()
     _token: str = made_by_init()
     _trust: Trust | None = made_by_init()
+    _tubemq: Service | None = made_by_init()
+    _tubemq_listener: Listener | None = made_by_init()
+    _cluster: Cluster | None = made_by_init()
+    _rocketmq: RocketService | None = made_by_init()
+    _rocketmq_listener: Listener | None = made_by_init()
+    _events: Events = made_by_init()
+    _overview: View = made_by_init()
 
     def __init__(
         self,
@@ -102,28 +130,52 @@ class Hub:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._manager = None
+        self._tubemq = self._tubemq_listener = self._cluster = self._offsets = None
+        self._rocketmq = self._rocketmq_listener = None
         self._addresses = addresses_of(self.config.host)
         self._host = self._addresses[0]
         for address in self._addresses:
             _check_exposure(self.config, address)
         self._trust = hub_trust(self.config)
         self._token = self.config.token.reveal() or make_token()
+        self._events = Events()
         self._start()
 
     def _start(self) -> None:
         undo = contextlib.ExitStack()
+        calls, remoting = make_calls(self.config), make_remoting(self.config)
         with undo:
             self._store = _open_store(self.config)
             undo.callback(self._store.close)
             self._store_name = _name_of_store(self.config.store)
             table = FaultCore()
-            self._core = _make_core(self._store, table, self._addresses, self.config, self._trust)
+            self._core = _make_core(self._store, table, self._addresses, self.config, self._trust, calls, remoting)
             self._port = _listen(self._core, self.config)
             undo.callback(self._core.close_listener)
             self._core.set_load(checked_load(self.config.load))
             shutters = Shutters(self._core, self.config.host)
             self._faults = Faults(self._core, table, shutters)
-            self._nodes = make_nodes(self._core, shutters, _reachable(self._host), tls=self._trust is not None)
+            host, tls = _reachable(self._host), self._trust is not None
+            self._nodes = make_nodes(self._core, shutters, host, tls=tls)
+            if calls is not None:
+                self._tubemq_listener = Listener(self._core, shutters, self._core.tubemq, host, tls=tls)
+                self._cluster = make_cluster(self._core, self.config, self._host)
+                self._tubemq = make_service(
+                    self._core, calls, self._store, self.config, self._host, self._cluster, self._events
+                )
+                self._offsets = open_offsets(self._tubemq, self.config)
+            if remoting is not None:
+                self._rocketmq_listener = Listener(self._core, shutters, self._core.rocketmq, host, tls=tls)
+                self._rocketmq = self._make_rocketmq(remoting)
+            if self._offsets is not None:
+                undo.callback(self._offsets.stop, 0.0)
+            if self._cluster is not None:
+                undo.callback(self._cluster.stop)
+                self._cluster.start()
+            self._overview = View(
+                self._core.clock_us, Producers(self._core, self._events.client), self._events, self._store,
+                self._tubemq, self._rocketmq,
+            )  # fmt: skip
             self._manager = _open_manager(self)
             undo.callback(self._manager.close)
             if self.config.token_file:
@@ -133,6 +185,10 @@ class Hub:
         self._spawn("dataproxy-hub-commit", self._store.run_committer)
         for i in range(self.config.threads):
             self._spawn(f"dataproxy-hub-loop-{i}", functools.partial(self._core.run_loop, i))
+        if self._tubemq is not None:
+            self._spawn("dataproxy-hub-tubemq", self._tubemq.serve)
+        if self._rocketmq is not None:
+            self._spawn("dataproxy-hub-rocketmq", self._rocketmq.serve)
         if self._trust is not None:
             self._trust.follow(self._spawn_follower)
         _live.add(self)
@@ -141,6 +197,10 @@ class Hub:
         )
         for address in self._addresses[1:]:
             _log.info("hub listens on the same ports of %s", address)
+
+    def _make_rocketmq(self, remoting: RemotingCore) -> RocketService:
+        registrations = None if self._tubemq is None else self._tubemq.registrations
+        return make_rocketmq(self._core, remoting, self._store, self.config, self._host, registrations, self._events)
 
     @staticmethod
     def _spawn_follower(name: str, run: Callable[[], None]) -> None:
@@ -188,6 +248,43 @@ class Hub:
         """Return the faults of this hub, to add and to remove them.  Raises ClosedError."""
         self._ensure_open()
         return self._faults
+
+    @property
+    def tubemq_port(self) -> int:
+        """Return the port of TubeMQ's master and broker; -1 without one."""
+        return -1 if self._tubemq_listener is None else self._tubemq_listener.port
+
+    @property
+    def tubemq_listener(self) -> Listener | None:
+        """Return the listener for TubeMQ, which can be refused, killed and restarted; None without one."""
+        return self._tubemq_listener
+
+    @property
+    def tubemq_target(self) -> str:
+        """Return the target for producers and consumers of TubeMQ.  Raises HubError without such a port."""
+        if self._tubemq_listener is None:
+            raise HubError("the hub has no port for TubeMQ", hint="start it with tubemq_port=0")
+        return self._tubemq_listener.target
+
+    @property
+    def rocketmq_port(self) -> int:
+        """Return the port of RocketMQ's name server and broker; -1 without one."""
+        return -1 if self._rocketmq_listener is None else self._rocketmq_listener.port
+
+    @property
+    def rocketmq_listener(self) -> Listener | None:
+        """Return the listener for RocketMQ, which can be refused, killed and restarted; None without one."""
+        return self._rocketmq_listener
+
+    @property
+    def rocketmq_target(self) -> str:
+        """Return the target for clients of RocketMQ; for Java's, what is behind ``//`` is the name server.
+
+        Raises HubError without such a port.
+        """
+        if self._rocketmq_listener is None:
+            raise HubError("the hub has no port for RocketMQ", hint="start it with rocketmq_port=0")
+        return self._rocketmq_listener.target
 
     @property
     def manager_port(self) -> int:
@@ -295,7 +392,9 @@ class Hub:
         self._ensure_open()
         store = self._store.stats()
         known = {name: store.get(name, 0) for name in ("duplicates", "conflicts")}
-        return {**self._core.stats(), **known, "store": store}
+        calls = {} if self._tubemq is None else self._tubemq.stats()
+        remoting = {} if self._rocketmq is None else {"rocketmq": self._rocketmq.stats()}
+        return {**self._core.stats(), **known, **calls, **remoting, "store": store}
 
     def health(self) -> dict[str, Any]:
         """Return what ``/healthz`` answers: ``{"ok": True}``, or why it can store nothing now.  Raises ClosedError."""
@@ -338,13 +437,26 @@ class Hub:
         if self._pid != os.getpid():
             return
         self._faults._end()
+        if self._cluster is not None:  # another hub leads from now on
+            began = time.monotonic()
+            self._cluster.stop(min(limit, _LEAVE_SECONDS))
+            limit = max(limit - (time.monotonic() - began), 0.0)
         self._core.stop(limit)  # first, so that slow HTTP peers do not delay it
         if self._manager is not None:
             self._manager.close()
         if self.config.token_file:
             remove_token(Path(self.config.token_file), self._token)
-        for thread in self._threads[1:]:
+        loops = 1 + self.config.threads
+        for thread in self._threads[1:loops]:
             thread.join(_JOIN_SECONDS)
+        if self._tubemq is not None:  # loops have waited for its answers
+            self._tubemq.stop()
+        if self._rocketmq is not None:
+            self._rocketmq.stop()
+        for thread in self._threads[loops:]:
+            thread.join(_JOIN_SECONDS)
+        if self._offsets is not None:  # behind the last confirm
+            self._offsets.stop(_LAST_OFFSETS_SECONDS)
         self._core.close_listener()
         self._store.close()
         for thread in self._threads[:1]:  # the list is empty if the first thread could not be started
@@ -436,7 +548,13 @@ def _name_of_store(path: str) -> str:
 
 
 def _make_core(
-    store: StoreCore, faults: FaultCore, addresses: tuple[str, ...], config: HubConfig, trust: Trust | None
+    store: StoreCore,
+    faults: FaultCore,
+    addresses: tuple[str, ...],
+    config: HubConfig,
+    trust: Trust | None,
+    calls: CallsCore | None,
+    remoting: RemotingCore | None,
 ) -> HubCore:
     return HubCore(
         store,
@@ -459,6 +577,13 @@ def _make_core(
         topics=config.topics,
         numbers=parse_numbers(config.numeric_ids),
         tls=None if trust is None else trust.contexts,
+        calls=calls,
+        tubemq_port=config.tubemq_port,
+        tubemq_message=0 if calls is None else message_bytes(config),
+        tubemq_partitions=1 if calls is None else partition_count(store, config),
+        remoting=remoting,
+        rocketmq_port=config.rocketmq_port,
+        rocketmq_second_port=second_port(config),
     )
 
 
@@ -468,7 +593,11 @@ def _listen(core: HubCore, config: HubConfig) -> int:
         return core.open()
     except OSError as error:
         kind, _, port = str(error.filename).partition(" ")
-        what = "the port of the HTTP report" if kind == "http" else "the producers' port"
+        what = {
+            "http": "the port of the HTTP report",
+            "tubemq": "the port of TubeMQ",
+            "rocketmq": "the port of RocketMQ",
+        }.get(kind, "the producers' port")
         raise listen_error(what, config.host, int(port), error) from error
 
 

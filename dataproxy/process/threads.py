@@ -14,6 +14,7 @@ from dataproxy.errors import ConfigError
 __all__ = ["check_native_threads", "is_ours", "join", "start_hearing", "start_quiet"]
 
 
+_LONGEST_S = 1e9  # thirty years: no limit, which `Thread.join` does not take as infinity
 _ours: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 
@@ -61,7 +62,7 @@ def start_hearing(name: str, body: Callable[[], None]) -> threading.Thread:
 def join(thread: threading.Thread, seconds: float) -> BaseException | None:
     """Wait for a thread's end; return what a signal handler raised in the meantime."""
     raised: BaseException | None = None
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + min(seconds, _LONGEST_S)
     while True:
         try:
             thread.join(max(0.0, deadline - time.monotonic()))

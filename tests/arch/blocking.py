@@ -32,6 +32,9 @@ ALLOWED = {
     ("dataproxy/consumer/consumer.py", "__iter__"): "it returns at the end, and looks for signals in between",
     ("dataproxy/consumer/state.py", "call_back"): "the driver's end is the last thing in the queue",
     ("dataproxy/hub/web/manager.py", "close"): "four reading threads, whose transactions are short",
+    ("dataproxy/rocketmq/pull.py", "__iter__"): "it goes on for ever, and a signal interrupts it",
+    ("dataproxy/rocketmq/push.py", "_listen"): "the end is put into the queue once for each thread",
+    ("dataproxy/rocketmq/transactions.py", "_run_checks"): "the end is put into the queue",
     ("dataproxy/testing/proxy.py", "_accept"): "the listener does not block",
     ("dataproxy/spark/foreach.py", "*"): "TaskContext.get() returns at once",
     ("dataproxy/spark/sink.py", "*"): "TaskContext.get() returns at once",
@@ -41,6 +44,7 @@ ALLOWED = {
 SLEEPERS = {
     "server/core.pyx": "a change of faults waits until the server loops follow it or end",
     "server/store/env.pyx": "the committer's thread",
+    "server/tubemq/core.pyx": "the hub's thread of TubeMQ waits for the committer, which gives every entry back",
 }
 
 

@@ -21,6 +21,8 @@ COMPILED = {
     "base": BASE,
     "wire.api": WIRE,
     "wire.inlongv1": (*WIRE, "wire.inlongv1", "wire.inlong"),  # V1 shares its connections, its codes and its containers
+    "wire.tubemq": (*WIRE, "wire.tubemq", "wire.inlong.container"),  # the hub stores messages in containers
+    "wire.rocketmq": (*WIRE, "wire.rocketmq", "wire.inlong.container"),  # as TubeMQ
     "wire.registry": (
         *WIRE,
         "wire.inlong.codec",
@@ -37,12 +39,16 @@ COMPILED = {
     "encode": ("encode", *BASE),
     "producer": ("producer", "encode", *NET),
     "server": ("server", "net", "wire.api", *BASE),
+    "server.tubemq": ("server", "net", "wire.api", "wire.tubemq", *BASE),  # the hub's broker: its calls have fields
+    # The hub's broker for RocketMQ also reads what TubeMQ's producers have stored.
+    "server.rocketmq": ("server", "net", "wire.api", "wire.rocketmq", "wire.tubemq.stored", *BASE),
     "consumer": ("consumer", "net", "wire.tubemq", *BASE),
     "perf": ("perf", "producer", *NET),
+    "remoting": ("remoting", "wire.rocketmq", *BASE),  # RocketMQ's clients, whose thread of input is Python
 }
 # Facades raise the package's errors and return its plain types; everything below them returns a status.
 PLAIN = {f"dataproxy.{name}" for name in ("errors", "escapes", "outcomes", "problems", "types")}
-RAISE_ERRORS = ("producer", "consumer", "server", "perf", "wire")
+RAISE_ERRORS = ("producer", "consumer", "server", "perf", "wire", "remoting")
 # Python layers: the parts of the package that each part may import at module level or inside functions.
 BOTTOM = {
     "_version",
@@ -51,6 +57,7 @@ BOTTOM = {
     "escapes",
     "explain",
     "lasterror",
+    "localcodes",
     "logs",
     "messagetypes",
     "numbers",
@@ -72,10 +79,11 @@ PYTHON = {
     "masters": {*BOTTOM, "wire", "masters"},
     "consumer": {*BOTTOM, "config", "trust", "wire", "masters", "consumer", "_core"},
     "producer": {*PRODUCER, "wire", "masters"},
+    "rocketmq": {*BOTTOM, "_core", "config", "trust", "wire", "rocketmq"},  # `config` for secrets
     "": {*PRODUCER, "consumer", "hub"},
     "_core": {"_core", *BOTTOM},
     "stored": {*BOTTOM, "_core", "stored"},
-    "hub": {*API, "hub", "stored", "wire"},  # `hub/tubemq` speaks TubeMQ
+    "hub": {*API, "hub", "stored", "wire", "masters"},  # `hub/tubemq` speaks TubeMQ
     "observe": {*API, "observe"},
     "integrations": {*API, "integrations"},
     "perf": {*API, "perf"},

@@ -15,4 +15,4 @@ def test_every_code_that_the_sources_name_is_in_the_table():
             if path.suffix in (".py", ".pyx"):
                 found.update(re.findall(r'\bcode="([A-Z_]+)"', path.read_text()))
     assert len(found) > 15
-    assert found - set(codes.LOCAL_CODES) == set(), "give them a place in dataproxy/codes.py"
+    assert found - set(codes.LOCAL_CODES) == set(), "give them a place in dataproxy/localcodes"

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-STEPS = ["build", "lint", "types", "instructions", "test-interop", "test-wheel", "test-asan", "test-tsan", "test"]
+# The sanitizer is chosen by the commit; where there is none it is this one.
+STEPS = ["build", "lint", "types", "instructions", "test-interop", "test-wheel", "test-asan", "test"]
+TABLE = "== minutes by step, and those of its processes"
 
 
-def run(folder: Path, failing: str = "", endless: str = "") -> tuple[int, list[str]]:
+def run(folder: Path, failing: str = "", endless: str = "", commit: str = "") -> tuple[int, list[str]]:
     """Run a copy of the script with a `make` that only names its target."""
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci")
@@ -19,6 +21,10 @@ def run(folder: Path, failing: str = "", endless: str = "") -> tuple[int, list[s
     make.parent.mkdir()
     make.write_text(f'#!/bin/sh\necho "made $2"\n[ "$2" != "{endless}" ] || exec sleep 600\n[ "$2" != "{failing}" ]\n')
     make.chmod(0o755)
+    if commit:
+        git = make.with_name("git")
+        git.write_text(f"#!/bin/sh\necho {commit}\n")
+        git.chmod(0o755)
     environment = {**os.environ, "PATH": f"{make.parent}:{os.environ['PATH']}"}
     if endless:
         environment["DATAPROXY_CI_SECONDS"] = "1"
@@ -30,8 +36,8 @@ def run(folder: Path, failing: str = "", endless: str = "") -> tuple[int, list[s
 
 def minutes(lines: list[str]) -> list[str]:
     """Return the names in the table of minutes."""
-    rows = lines[lines.index("== minutes by step") + 1 :]
-    return [row.split(maxsplit=1)[1] for row in rows if row[:1] == " "]
+    rows = lines[lines.index(TABLE) + 1 :]
+    return [row.lstrip(" 0123456789.") for row in rows if row[:1] == " "]
 
 
 def test_every_step_is_in_the_table_and_the_suite_ends_the_output(tmp_path):
@@ -46,7 +52,7 @@ def test_a_failed_step_fails_the_run_and_is_named(tmp_path, failing):
     status, lines = run(tmp_path, failing)
     assert status != 0
     assert f"{failing}, FAILED" in minutes(lines)
-    assert lines.count("== minutes by step") == 1
+    assert lines.count(TABLE) == 1
 
 
 @pytest.mark.parametrize("endless", ["test-asan", "test-interop", "test"])
@@ -56,3 +62,12 @@ def test_a_step_without_an_end_is_ended_and_what_it_printed_is_shown(tmp_path, e
     assert f"made {endless}" in lines
     assert "== over 1 s: what still runs is ended" in lines
     assert endless not in minutes(lines)
+
+
+@pytest.mark.parametrize(
+    ("commit", "step"), [("00000f0", "asan"), ("00000f1", "tsan"), ("ffffffe", "asan"), ("ffffff3", "tsan")]
+)
+def test_commits_play_the_sanitizers_by_turns(tmp_path, commit, step):
+    status, lines = run(tmp_path, commit=commit)
+    assert status == 0
+    assert [row for row in minutes(lines) if row in ("test-asan", "test-tsan")] == [f"test-{step}"]

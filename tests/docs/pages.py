@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from dataproxy import Producer
 from dataproxy._core.wire.inlong import message
 from dataproxy.hub import Hub
+from tests.support.rocketserver import RocketServer
 from tests.support.tubeserver import TubeServer
 
 __all__ = ["ROOT", "Block", "blocks", "execute", "places_here"]
@@ -49,7 +50,12 @@ def blocks(*languages: str) -> Iterator[Block]:
 def places_here(folder: Path) -> Iterator[dict[str, str]]:
     """Yield what stands in the pages for a server or a folder -> what is here, around a running hub."""
     store = folder / "store"
-    with Hub(store) as hub, TubeServer(topics={"orders": 2, "clicks": 1, "b_app": 1}) as tubemq:
+    with (
+        Hub(store) as hub,
+        TubeServer(topics={"orders": 2, "clicks": 1, "b_app": 1}) as tubemq,
+        RocketServer({"orders": 2}) as rocketmq,
+    ):
+        rocketmq.put("orders", 0, b"order", "TAGS\x01new\x02amount\x017")
         tubemq.put("b_app", message.encode(1, [({"groupId": "b_app", "streamId": "s", "dt": "1767225600000"}, [b"x"])]))
         for i in range(20):
             tubemq.put("orders", b"order %d" % i, i % 2, "$msgType$=new,$msgTime$=202601010000")
@@ -57,6 +63,7 @@ def places_here(folder: Path) -> Iterator[dict[str, str]]:
         with Producer(hub.target) as producer:
             producer.send("s_click", b"one", group_id="b_app").result()
         yield {
+            "rocketmq://names1:9876": rocketmq.target,
             "tubemq://master1:8715,master2:8715": tubemq.target,
             "tubemq://master1:8715": tubemq.target,
             "http://manager:8083": hub.manager_url,

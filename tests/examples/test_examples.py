@@ -25,7 +25,7 @@ SPARK_PROGRAMS = sorted(
 pytestmark = pytest.mark.timeout(300)
 
 
-def run(*arguments, folder=None, status=0):
+def run(*arguments, folder=None, status=0, seconds=280):
     """Run an example in a folder and return its finished process, whose exit status is checked."""
     path = os.pathsep.join(part for part in (str(PACKAGES), os.environ.get("PYTHONPATH", "")) if part)
     done = subprocess.run(
@@ -34,7 +34,7 @@ def run(*arguments, folder=None, status=0):
         env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=seconds,
         check=False,
     )
     assert done.returncode == status, done.stdout + done.stderr[-3000:]
@@ -52,6 +52,32 @@ def test_asyncio_service(tmp_path, words):
     done = run("asyncio_service.py", *words, folder=tmp_path)
     assert "5,000 of 5,000 lines answered with ok; 5,000 messages acknowledged" in done.stdout
     assert "5,000 records of service/lines" in done.stderr
+
+
+def test_read_transform_write(tmp_path):
+    done = run("read_transform_write.py", folder=tmp_path)
+    assert done.stdout == "10,000 orders read, 10,000 invoices acknowledged; 0 orders may come again\n"
+    assert len(re.findall(r"hub has 5,000 records of invoices/(?:web|shop)", done.stderr)) == 2
+
+
+def test_read_transform_write_goes_on_where_it_stopped(tmp_path):
+    with Hub(tmp_path / "store", tubemq_port=0) as hub:
+        for number in range(2):
+            with dataproxy.Producer(hub.tubemq_target) as producer:
+                producer.send("orders", b'{"id": %d, "channel": "web", "cents": 1999}' % number).result(60)
+            done = run("read_transform_write.py", hub.tubemq_target, hub.target, "--quiet", "2", folder=tmp_path)
+            assert done.stdout.startswith("1 orders read, 1 invoices acknowledged;")
+        bodies = [json.loads(record.body) for record in hub.records("invoices", "web")]
+    assert bodies == [{"order": number, "total": "19.99"} for number in range(2)]
+
+
+def test_read_transform_write_confirms_nothing_that_was_not_written(tmp_path):
+    with Hub(tmp_path / "store", tubemq_port=0) as hub:
+        with dataproxy.Producer(hub.tubemq_target) as producer:
+            producer.send("orders", b'{"id": 1, "channel": "", "cents": 5}').result(60)
+        words = ("read_transform_write.py", hub.tubemq_target, hub.target, "--quiet", "2")
+        for _ in range(2):
+            assert "What is not confirmed comes again." in run(*words, folder=tmp_path, status=1).stderr
 
 
 def test_send_batch_numpy(tmp_path):
@@ -78,6 +104,13 @@ def test_spark_sink(tmp_path):
     done = run("spark_sink.py", folder=tmp_path)
     assert "10,000 rows = 10,000 acknowledged + 0 skipped" in done.stdout
     assert len(re.findall(r"hub has 3,33[34] records of web/visits_", done.stderr)) == 3
+
+
+@pytest.mark.parametrize("words", [[], ["--batch"]])
+def test_spark_tubemq(tmp_path, words):
+    done = run("spark_tubemq.py", *words, folder=tmp_path)
+    assert "10,000 messages read and written" in done.stdout
+    assert re.findall(r"hub has 5,000 records of invoices/(\w+)", done.stderr) == ["shop", "web"]
 
 
 def test_load_test_keeps_to_its_plan(tmp_path):
@@ -114,7 +147,10 @@ def test_spark_programs_tell_what_they_take(tmp_path, name):
         ("spark_backfill.py", ["--rows", "0"], "--rows must be at least 1"),
         ("flights_demo.py", ["--rows", "-1"], "--rows must be at least 1"),
         ("flights_stream.py", [], "target, folder"),
+        ("flights_group.py", [], "target, topic, rows, number"),
         ("spark_sink.py", ["tcp://127.0.0.1:1", "more"], "unrecognized arguments: more"),
+        ("spark_tubemq.py", ["--batch", "--checkpoint", "there"], "--batch keeps no offsets"),
+        ("spark_tubemq.py", ["--topic", "orders,payments"], "name --masters for several"),
     ],
 )
 def test_spark_programs_refuse_what_makes_no_sense(tmp_path, name, wrong, words):
@@ -143,8 +179,9 @@ def test_an_interrupted_spark_program_ends_without_a_traceback(tmp_path):
     assert "Traceback" not in printed
 
 
+@pytest.mark.timeout(860)  # the servers alone miss a member that was killed after half a minute
 def test_flights_demo(tmp_path):
-    done = run("flights_demo.py", "--rows", "5000", "--out", str(tmp_path / "out"))
+    done = run("flights_demo.py", "--rows", "5000", "--out", str(tmp_path / "out"), seconds=840)
     words = re.sub(r"[│\s]+", " ", done.stdout)
     assert "rows in the source 5,000" in words
     assert "missing 0 changed 0" in words
@@ -155,3 +192,10 @@ def test_flights_demo(tmp_path):
     assert "rows stored 5,000 missing 0 changed 0 stored twice 0" in words
     assert (tmp_path / "out" / "flights-stream.png").read_bytes().startswith(b"\x89PNG")
     assert len((tmp_path / "out" / "stream.jsonl").read_text().splitlines()) >= 12
+    lost = int(re.search(r"rows in packs without an answer to their confirm ([\d,]+)", words)[1].replace(",", ""))
+    twice = int(re.search(r"read twice 0 0 ([\d,]+)", words)[1].replace(",", ""))
+    assert 0 < twice <= lost
+    assert f"rows read 5,000 5,000 {5000 + twice:,}" in words
+    assert "missing 0 0 0 changed 0 0 0" in words
+    assert "read twice, though confirmed 0" in words
+    assert float(re.search(r"seconds until the other one had its partitions ([\d.]+)", words)[1]) > 25

@@ -1,7 +1,9 @@
 """Fuzz target: TubeMQ's frames, calls and messages, compared with the plain reference."""
 
+from dataproxy._core.wire.inlong import message
 from tests.fuzz.engine import main
 from tests.native import probe_tubemq as wire
+from tests.native.probe_wire import Server
 from tests.support.reference import tubemq as plain
 from tests.support.reference.tubevectors import FRAMES
 
@@ -11,14 +13,18 @@ KINDS = (
     "GetMessageRequestC2B", "GetMessageResponseB2C", "SendMessageRequestP2B", "SendMessageResponseB2P",
     "CommitOffsetRequestC2B", "CommitOffsetResponseB2C",
 )  # fmt: skip
+PARTITIONS = 8
+SERVER = Server(wire="tubemq", partitions=PARTITIONS)
 SEEDS = [bytes.fromhex(frame["frame_hex"]) for frame in FRAMES]
 SEEDS += [bytes.fromhex(frame["message_hex"]) for frame in FRAMES if frame["message"] in KINDS]
+SEEDS += [payload for seed in list(SEEDS) if seed[:4] == b"\xff\x7f\xf4\xfe" for _, payload in plain.join(seed)]
 
 
 def check(data: bytes) -> None:
     """Take the bytes as a stream, as a payload, and as each message that compiled code reads."""
     _check_stream(data)
     _check_payload(data)
+    _check_served(data)
     for kind in KINDS:
         _check_message(kind, data)
     wire.split(1, data)
@@ -36,6 +42,31 @@ def _check_stream(data: bytes) -> None:
     again = [one for at in range(0, len(data), 7) for one in pieces.push(data[at : at + 7])]
     assert again == found
     assert plain.join(data) == found
+
+
+def _check_served(data: bytes) -> None:
+    """Let a server judge the bytes as a payload: a call, a message with its answer, or an answer that says why not."""
+    if not data:
+        return
+    outcome = SERVER.serve(plain.cut(7, data), 1_764_000_000_000)
+    if outcome["action"] == "call":
+        assert outcome["reply"] == b""
+        kind, serial, method, request = outcome["call"]
+        assert (kind, serial) == ({17: 2, 18: 3}.get(method, 1), 7)
+        assert wire.read_calls(data)["request"] == request
+        return
+    ((serial, payload),) = plain.join(outcome["reply"])
+    answer = plain.split_answer(payload)
+    assert serial == 7
+    if outcome["action"] == "reply":
+        assert outcome["code"] >= 400
+        return
+    assert (outcome["action"], answer["status"]) == ("store", 0)
+    assert 0 <= SERVER.place_of() < PARTITIONS
+    ((_, told),) = plain.join(SERVER.told(outcome["reply"], 1, 5))
+    sent = plain.read_message("SendMessageResponseB2P", plain.split_answer(told)["data"])
+    assert (sent.errCode, sent.appendOffset) == (200, 140)
+    assert sum(1 for _ in message.records(outcome["entry"])) == 1
 
 
 def _check_payload(data: bytes) -> None:

@@ -305,15 +305,15 @@ cdef class Reader:
         c.service, c.method, c.time_us = service, method, <int64_t>(timeout * 1e6)
         self.post(c)
 
-    def hold(self, int64_t number, str server="a", str topic="t", int32_t partition=0, int64_t offset=-1, filters=(),
-             bint paused=False):
+    def hold(self, int64_t number, str server="a", str topic="t", int32_t partition=0, int64_t offset=-1,
+             int64_t end=-1, filters=(), bint paused=False):
         """Read packs of a partition."""
         cdef Command* c = self.command(CM_HOLD, number)
         cdef bytes item, joined = b"".join(filters)
         cdef uint8_t* to
         cdef int i
         self.fill(c, server, topic.encode())
-        c.partition, c.offset, c.n_filters, c.paused = partition, offset, len(filters), paused
+        c.partition, c.offset, c.end, c.n_filters, c.paused = partition, offset, end, len(filters), paused
         if filters:
             c.filters = <Slice*>malloc(c.n_filters * sizeof(Slice) + <size_t>len(joined))
             to = <uint8_t*>&c.filters[c.n_filters]

@@ -3,10 +3,11 @@
 Messages are dictionaries with the names of the schema's fields; bytes come and go as ``bytes``.
 """
 
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
 from dataproxy._core.base.crc cimport crc32, crc32_by_tables, crc32_has_processor
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK, status_name
@@ -14,6 +15,7 @@ from dataproxy._core.wire.tubemq.commit cimport (
     CommitRequest, Committed, commit_size, committed_size, put_commit, put_committed, read_commit, read_committed,
 )
 from dataproxy._core.wire.tubemq.const cimport INDEX_SIZE, PAYLOAD_MOST, RECORD_HEAD
+from dataproxy._core.wire.tubemq.deliver cimport TubeParts, parts_checksum, put_pack
 from dataproxy._core.wire.tubemq.frame cimport FrameScan, cut_frame, frame_heads, join_frame, scan_frame
 from dataproxy._core.wire.tubemq.get cimport (
     GetRequest, Got, TubeMessage, get_size, got_next, got_size, put_get, put_got, read_get, read_got,
@@ -30,11 +32,13 @@ from dataproxy._core.wire.tubemq.rpc cimport (
 from dataproxy._core.wire.tubemq.send cimport (
     SendRequest, Sent, put_send, put_sent, read_send, read_sent, send_size, sent_size,
 )
+from dataproxy._core.wire.tubemq.stored cimport StoredMessage, put_attribute_head, put_stored, read_stored as _read_back
+from dataproxy._core.wire.tubemq.stored cimport stored_id
 
 __all__ = [
     "ProbeError", "Stream", "answer", "attribute", "call", "checksum", "code_of_filter", "crc", "exception", "frame",
-    "index_entry", "payload", "read", "read_answers", "read_calls", "read_index", "read_stored", "record", "split",
-    "write",
+    "index_entry", "kept", "kept_head", "kept_id", "pack", "payload", "read", "read_answers", "read_calls",
+    "read_index", "read_kept", "read_stored", "record", "split", "write",
 ]
 
 
@@ -438,3 +442,68 @@ def read_index(bytes data):
     read_index_entry(exact.p, &e)
     return {"partition_id": e.partition, "data_offset": e.at, "data_size": e.size, "key_code": e.key_code,
             "received_ms": e.received_ms}
+
+
+def kept(bytes request, int64_t now_ms):
+    """Return the container in which the message of a request is stored."""
+    cdef SendRequest send
+    cdef Buf out
+    cdef Slice body
+    cdef size_t at = 0
+    _ok(read_send(_given(request), &send))
+    buf_init(&out)
+    try:
+        _ok(put_stored(&out, &send, now_ms, &body, &at))
+        return out.p[:at] + _taken(body) + out.p[at:out.n]
+    finally:
+        buf_free(&out)
+
+
+def read_kept(bytes container):
+    """Return (flag, head, body) of a stored message."""
+    cdef StoredMessage found
+    cdef Buf scratch
+    buf_init(&scratch)
+    try:
+        _ok(_read_back(_given(container), &scratch, &found))
+        return found.flag, _taken(found.head), _taken(found.body)
+    finally:
+        buf_free(&scratch)
+
+
+def kept_head(bytes stream, bytes time):
+    """Return what stands before a message of another protocol."""
+    cdef Buf out
+    buf_init(&out)
+    try:
+        _ok(put_attribute_head(&out, _given(stream), _given(time)))
+        return out.p[:out.n]
+    finally:
+        buf_free(&out)
+
+
+def kept_id(uint32_t partition, uint64_t offset):
+    """Return the id of a message by its place."""
+    return stored_id(partition, offset)
+
+
+def pack(uint32_t serial, dict fields, list parts):
+    """Return the frame of an answer with messages [(id, flag, head, body)]."""
+    cdef TubeParts* made = <TubeParts*>calloc(len(parts) + 1, sizeof(TubeParts))
+    cdef Got g
+    cdef Buf out
+    cdef size_t i
+    buf_init(&out)
+    memset(&g, 0, sizeof(Got))
+    g.success, g.code, g.text = True, 200, _given(b"OK!")
+    g.offset, g.max_offset, g.backlog = fields["offset"], fields["max_offset"], fields["backlog"]
+    try:
+        for i in range(<size_t>len(parts)):
+            made[i].id, made[i].flag = parts[i][0], parts[i][1]
+            made[i].head, made[i].body = _given(parts[i][2]), _given(parts[i][3])
+            made[i].checksum = parts_checksum(&made[i])
+        _ok(put_pack(&out, serial, &g, made, <size_t>len(parts)))
+        return out.p[:out.n]
+    finally:
+        buf_free(&out)
+        free(made)

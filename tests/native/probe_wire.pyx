@@ -1,6 +1,6 @@
 """Python access to the pure functions of the wires, for tests and fuzzers."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -9,8 +9,8 @@ from dataproxy._core.base.snappy.compress cimport pack_block, pack_bound, unpack
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK, status_name
 from dataproxy._core.wire.api cimport (
-    ITEM_LINES, ITEM_OBJECTS, Admission, FamilyForm, FrameSpec, NumberedNames, Request, ServerProfile, WireEvent,
-    WireOps,
+    ITEM_LINES, ITEM_OBJECTS, REQ_CALL, Admission, FamilyForm, FrameSpec, NumberedNames, Request, ServerProfile,
+    WireEvent, WireOps,
 )
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 from dataproxy._core.wire.inlong.http.codec cimport http_ops
@@ -254,7 +254,8 @@ cdef class Server:
 
     def __cinit__(self, *, bint compat=False, bint compress_entries=True, int service_code=0, int load=-1,
                   bytes node_ip=b"127.0.0.1", int port=46801, groups=None,
-                  dict numbers=None, str wire="inlong", bytes peer=b"127.0.0.1", size_t max_frame=0):
+                  dict numbers=None, str wire="inlong", bytes peer=b"127.0.0.1", size_t max_frame=0,
+                  uint32_t partitions=1, size_t max_message=1 << 20):
         self.wire = Wire(wire)
         self.peer = peer
         self.node = node_ip
@@ -268,6 +269,9 @@ cdef class Server:
         self.profile.load = load
         self.profile.port = port
         self.profile.max_frame = max_frame
+        self.profile.partitions = partitions
+        self.profile.max_message = max_message
+        self.profile.most_token = -1
         self.profile.peer = slice_of(<const char*>self.peer, <size_t>len(peer))
         self.profile.node_ip = slice_of(<const char*>self.node, <size_t>len(node_ip))
         if groups is not None:
@@ -290,7 +294,7 @@ cdef class Server:
             status = self.wire.ops.serve(&self.profile, exact.p, exact.n, now_ms, r)
         _ok(status)
         return {
-            "action": {1: "store", 2: "reply", 3: "close"}[r.action],
+            "action": {1: "store", 2: "reply", 3: "close", 4: "call"}[r.action],
             "code": r.code,
             "msg_type": r.msg_type,
             "group": _taken(r.group),
@@ -302,7 +306,23 @@ cdef class Server:
             "partition_key": _taken(r.partition_key),
             "reply": r.reply.p[:r.reply.n] if r.reply.n and not r.unanswered else b"",
             "entry": r.entry.p[:r.entry.n] if r.entry.n else b"",
+            "call": (r.call_kind, r.serial, r.method, _taken(r.call)) if r.action == REQ_CALL else None,
         }
+
+    def place_of(self) -> int:
+        """Return the partition that the request named, -1 if none."""
+        return self.request.partition
+
+    def told(self, bytes reply, uint32_t partition, uint64_t offset) -> bytes:
+        """Return the answer to a request whose entry was stored there."""
+        cdef Exact exact = Exact(reply)
+        cdef Buf out
+        buf_init(&out)
+        try:
+            _ok(self.wire.ops.tell_stored(exact.p, exact.n, partition, offset, &out))
+            return out.p[:out.n]
+        finally:
+            buf_free(&out)
 
     def left(self) -> tuple:
         """Return what `serve` has put into the fields of the request that it does not return."""

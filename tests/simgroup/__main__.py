@@ -43,7 +43,7 @@ def show(plan: Plan, **more: Any) -> bool:
 
 def replay(seed: int, **more: Any) -> int:
     """Play one seed; a failing one is made small and shown."""
-    plan = make_plan(seed)
+    plan = make_plan(seed, hub=bool(more.get("hub")))
     if not fails(plan, **more):
         show(plan, **more)
         return 0
@@ -75,7 +75,7 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--hub", action="store_true", help="the hub's master in the place of the model")
+    parser.add_argument("--hub", action="store_true", help="the hub's master and brokers in the place of the models")
     given = parser.parse_args()
     if given.seed is not None:
         return replay(given.seed, hub=given.hub)

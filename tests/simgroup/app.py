@@ -111,7 +111,12 @@ class App:
         pack = node.awake().take()
         if pack is None:
             return
-        out = Out(pack, node.partitions[hold_of(pack)].key, tuple(pack.bodies()), pack.offset)
+        out = Out(
+            pack,
+            node.partitions[hold_of(pack)].key,
+            tuple(body[:16].rstrip(b".") for body in pack.bodies()),
+            pack.offset,
+        )
         world.laws.taken(node, out, hold_of(pack))
         self.out.append(out)
         dice = world.random.random()

@@ -10,7 +10,7 @@ from dataproxy.consumer.group.asking import EARLIEST
 from tests.simgroup.plan import Action, S
 
 if TYPE_CHECKING:
-    from tests.simgroup.hosts import BrokerHost, Host
+    from tests.simgroup.hosts import AnyBroker, Host
     from tests.simgroup.node import Node
     from tests.simgroup.world import World
 
@@ -53,7 +53,7 @@ class Faults:
         there = [one for one in self._world.nodes if one.alive and not one.leaves]
         return there[int(which * len(there))] if len(there) >= least else None
 
-    def _which(self, which: float) -> BrokerHost:
+    def _which(self, which: float) -> AnyBroker:
         brokers = self._world.brokers
         return brokers[int(which * len(brokers))]
 
@@ -159,7 +159,7 @@ class Faults:
                 world.at(world.now + gone, lambda: None if host.up else world.masters.model.offline.add(host.text.id))
             self._lasting(f"broker {host.label}", lasts, partial(self._back, host))
 
-    def _back(self, host: BrokerHost) -> None:
+    def _back(self, host: AnyBroker) -> None:
         host.up = True
         host.starting_until = self._world.now + _STARTS_US
         self._world.masters.model.offline.discard(host.text.id)
@@ -176,6 +176,23 @@ class Faults:
         """Let a broker refuse with a code."""
         host = self._which(which)
         host.refused_until, host.refusal = self._world.now + lasts, code
+
+    def do_slow_disk(self, which: float, lasts: int) -> None:
+        """Let the commits of a broker's store take long."""
+        host = self._which(which)
+        host.slow_disk_s = self._world.plan.times.call
+        self._lasting(f"slow disk of {host.label}", lasts, partial(setattr, host, "slow_disk_s", 0.0))
+
+    def do_bad_disk(self, which: float, lasts: int) -> None:
+        """Let a broker's store keep nothing."""
+        host = self._which(which)
+        host.bad_disk = True
+        self._lasting(f"bad disk of {host.label}", lasts, partial(setattr, host, "bad_disk", False))
+
+    def do_rewind(self, which: float, *_: Any) -> None:
+        """Let the group begin a partition anew: nothing is skipped, so that every message is still seen."""
+        partitions = self._world.partitions
+        self._world.rewind(partitions[int(which * len(partitions))])
 
     # --- the network, answers, threads and clocks
 
@@ -237,6 +254,7 @@ class Faults:
             host.frozen_until = 0
         for broker in world.brokers:
             broker.refused_until = 0
+            broker.slow_disk_s, broker.bad_disk = 0.0, False
             broker.starting_until = min(broker.starting_until, world.now)
             if not broker.up:
                 self._back(broker)

@@ -6,9 +6,11 @@ import random
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
+from dataproxy.wire.tubemq import messages
+from dataproxy.wire.tubemq.calls import METHODS
 from dataproxy.wire.tubemq.texts import Broker as BrokerText
 from dataproxy.wire.tubemq.texts import Partition
-from tests.native.probe_tubemq import payload
+from tests.native.probe_tubemq import answer, frame, payload, read_calls
 from tests.simgroup.hubmaster import HUB_TICK_S, HubMaster, token_at
 from tests.simgroup.plan import Plan, S
 from tests.simgroup.servers import MasterModel
@@ -19,8 +21,9 @@ from tests.support.tubeserver.store import INDEX_BYTES
 
 if TYPE_CHECKING:
     from tests.simgroup.laws import Laws
+    from tests.simgroup.lines import Line
 
-__all__ = ["GROUP", "BrokerHost", "Host", "MasterHost", "Masters", "true_ms"]
+__all__ = ["GROUP", "AnyBroker", "BrokerHost", "Host", "MasterHost", "Masters", "true_ms"]
 
 GROUP: Final = "g"
 _EXCEPTION: Final = "org.apache.inlong.tubemq.corerpc.exception."
@@ -50,8 +53,29 @@ class Host(ABC):
         self.frozen_until = 0
 
     @abstractmethod
+    def exchange(self, line: Line, serial: int, data: bytes) -> list[bytes]:
+        """Take a request; return the frames that its connection gets now.  Raises ServerError for an exception."""
+
+    def left(self, line: Line) -> None:  # noqa: B027 - a model need not know
+        """Take the end of a connection."""
+
+
+class _Model(Host):
+    """A server that answers every call at once."""
+
+    @abstractmethod
     def call(self, name: str, request: Any, now: int) -> Any:
         """Answer a call.  Raises ServerError for an exception."""
+
+    def exchange(self, line: Line, serial: int, data: bytes) -> list[bytes]:
+        """Take a request; return the frames that its connection gets now.  Raises ServerError for an exception."""
+        call, world = read_calls(data), line.node.world
+        method = METHODS[call["method"]]
+        request: Any = getattr(messages, method.request).FromString(call["request"])
+        message = self.call(method.request, request, world.now)
+        if world.traced:
+            world.note(f"{self.label} {_shown(method.request, request)} -> {_shown('', message)}")
+        return [frame(serial, answer(method.number, message.SerializeToString()))]
 
 
 class Masters:
@@ -80,7 +104,7 @@ class Masters:
         self.model.lead(now / S)
 
 
-class MasterHost(Host):
+class MasterHost(_Model):
     """One master."""
 
     def __init__(self, label: str, plan: Plan, masters: Masters, index: int) -> None:
@@ -124,20 +148,71 @@ class MasterHost(Host):
         return None
 
 
-class BrokerHost(Host):
-    """One broker: what it has stored survives it, offsets of its last seconds and registrations do not."""
+class AnyBroker(Host):
+    """What is the same for the model of a broker and for the hub's: when it refuses calls, and for what."""
+
+    def __init__(self, text: BrokerText, plan: Plan) -> None:
+        super().__init__(f"{text.host}:{text.port}", plan)
+        self.text = text
+        self.starting_until = 0
+        self.refused_until = 0
+        self.refusal = 0  #: the code of all answers to requests for packs until then
+        self.slow_disk_s = 0.0  #: what a commit takes at most
+        self.bad_disk = False
+
+    @abstractmethod
+    def put(self, topic: str, partition: int, body: bytes, item: str) -> None:
+        """Store a message."""
+
+    @abstractmethod
+    def owner(self, partition: Partition, now: int) -> str | None:
+        """Return who has registered a partition."""
+
+    @abstractmethod
+    def between(self, topic: str, partition: int, begin: int, end: int) -> list[bytes]:
+        """Return the bodies of a partition's messages between two offsets."""
+
+    @abstractmethod
+    def confirmed(self, topic: str, partition: int) -> int:
+        """Return the group's offset."""
+
+    @abstractmethod
+    def end_of(self, topic: str, partition: int) -> int:
+        """Return the least offset with which all messages of a partition are confirmed."""
+
+    @abstractmethod
+    def restart(self, now: int, *, crash: bool) -> None:
+        """Begin anew, with what was stored."""
+
+    def end(self) -> None:
+        """End with the run."""
+
+    def refused(self, name: str, request: Any, now: int) -> Any:
+        """Return the answer to a call that is refused, or None.  Raises ServerError."""
+        if now < self.starting_until:
+            if name == _PACKS:
+                return failure(name, 503, "Read StoreService temporary unavailable!")
+            raise ServerError(f"{_EXCEPTION}ServerNotReadyException", "the broker is starting")
+        if now < self.refused_until and (name == _PACKS or (name == _REGISTER and self.refusal in (403, 503))):
+            more = {"minLimitTime": 150} if self.refusal == 452 else {}
+            return failure(name, self.refusal, "not now", **more)
+        if self.plan.auth and "authInfo" in request.DESCRIPTOR.fields_by_name:
+            known = range(_token(now) - 5, _token(now) + 1)
+            if request.authInfo.visitAuthorizedToken not in known:
+                return failure(name, 415, "visit authorized token is not correct")
+        return None
+
+
+class BrokerHost(AnyBroker, _Model):
+    """The model of a broker: what it has stored survives it, offsets of its last seconds and registrations do not."""
 
     def __init__(self, text: BrokerText, plan: Plan, laws: Laws) -> None:
-        super().__init__(f"{text.host}:{text.port}", plan)
+        super().__init__(text, plan)
         settings = Settings(
             plan.topics, broker_id=text.id, lock_limit_s=plan.times.lock_limit, pack_bytes=plan.pack_bytes,
             require_auth=plan.auth,
         )  # fmt: skip
-        self.text = text
         self.broker = Broker(settings)
-        self.starting_until = 0
-        self.refused_until = 0
-        self.refusal = 0  #: the code of all answers to requests for packs until then
         self.bodies: dict[bytes, bytes] = {}  #: of messages, by their bytes in the store
         self._laws = laws
         self._saved: dict[tuple[str, str, int], tuple[int, int | None]] = {}
@@ -162,23 +237,29 @@ class BrokerHost(Host):
         found = self.broker.progress.get((GROUP, topic, partition))
         return found.confirmed if found is not None else 0
 
+    def end_of(self, topic: str, partition: int) -> int:
+        """Return the least offset with which all messages of a partition are confirmed."""
+        entries = self.broker.stores[topic]._entries
+        return 1 + max((one.offset for one in entries if one.partition == partition), default=-1)
+
     def restart(self, now: int, *, crash: bool) -> None:
         """Forget registrations; after a crash, offsets that were not stored yet as well."""
+        positions = dict(self.broker.progress)
         if crash:
-            for key, progress in list(self.broker.progress.items()):
+            for key, progress in list(positions.items()):
                 tick, saved = self._saved.get(key, (-1, 0))
                 if tick != now // _STORED_US:
                     continue
                 self._laws.forgotten(self, key[1], key[2], saved or 0, progress.confirmed)
                 if saved is None:
-                    del self.broker.progress[key]
+                    del positions[key]
                 else:
                     progress.confirmed = saved
-        self.broker.restart()
+        self.broker.restart(positions)
 
     def call(self, name: str, request: Any, now: int) -> Any:
         """Answer a member, or its reader."""
-        refusal = self._refusal(name, request, now)
+        refusal = self.refused(name, request, now)
         if refusal is not None:
             return refusal
         if name == "HeartBeatRequestC2B":
@@ -192,20 +273,21 @@ class BrokerHost(Host):
         if name == _REGISTER and answer.errCode == 200:
             tell = self._laws.granted if request.opType == 31 else self._laws.left
             tell(f"{self.text.id}:{request.topicName}:{request.partitionId}", request.clientId)
-        if progress is not None and before is not None and progress.confirmed > before:
-            self._laws.moved(self, request.topicName, request.partitionId, before, progress.confirmed)
+        after = self.broker.progress[key].confirmed if before is not None else 0
+        if before is not None and after > before:
+            self._laws.moved(self, request.topicName, request.partitionId, before, after)
         return answer
 
-    def _refusal(self, name: str, request: Any, now: int) -> Any:
-        if now < self.starting_until:
-            if name == _PACKS:
-                return failure(name, 503, "Read StoreService temporary unavailable!")
-            raise ServerError(f"{_EXCEPTION}ServerNotReadyException", "the broker is starting")
-        if now < self.refused_until and (name == _PACKS or (name == _REGISTER and self.refusal in (403, 503))):
-            more = {"minLimitTime": 150} if self.refusal == 452 else {}
-            return failure(name, self.refusal, "not now", **more)
-        if self.plan.auth and "authInfo" in request.DESCRIPTOR.fields_by_name:
-            known = range(_token(now) - 5, _token(now) + 1)
-            if request.authInfo.visitAuthorizedToken not in known:
-                return failure(name, 415, "visit authorized token is not correct")
-        return None
+
+def _shown(name: str, message: Any) -> str:
+    """Return a message in one line."""
+    left_out = ("clientId", "groupName", "ssdStoreId", "qryPriorityId", "hostName", "jdkVersion", "success", "authInfo")
+    parts = []
+    for field, value in message.ListFields():
+        if field.name == "messages":
+            parts.append(f"messages={[one.payLoadData.decode() for one in value]}")
+        elif field.name not in left_out:
+            text = str(value).replace("\n", " ")
+            parts.append(f"{field.name}={text}")
+    who = f" of {message.clientId}" if name else ""
+    return f"{name}{who} {' '.join(parts)}"

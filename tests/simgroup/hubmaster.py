@@ -6,9 +6,9 @@ import random
 from typing import Any, Final
 
 from dataproxy.hub.clients import Clients
-from dataproxy.hub.tubemq.access import Access
-from dataproxy.hub.tubemq.layout import Layout, TopicAt
-from dataproxy.hub.tubemq.limits import MasterLimits
+from dataproxy.hub.tubemq.cluster.access import Access
+from dataproxy.hub.tubemq.cluster.layout import Layout, TopicAt
+from dataproxy.hub.tubemq.cluster.limits import MasterLimits
 from dataproxy.hub.tubemq.master import Master
 from dataproxy.wire.tubemq.texts import Partition
 from tests.simgroup.plan import Plan

@@ -1,7 +1,7 @@
 """The laws of a simulated run; docs/reliability.md has them.
 
-Each text names the law first: *owner*, *state*, *order*, *pause*, *seen*, *again*, *passed*, *tally*, *assigned*,
-*rules*, *gone*, *calm*, *error*, *sought*.
+Each text names the law first: *owner*, *back*, *lost*, *state*, *order*, *pause*, *seen*, *again*, *passed*, *tally*,
+*assigned*, *rules*, *gone*, *calm*, *error*, *sought*.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dataproxy.consumer.group.asking import Reply
     from tests.simgroup.app import Out
-    from tests.simgroup.hosts import BrokerHost
+    from tests.simgroup.hosts import AnyBroker, BrokerHost
     from tests.simgroup.node import Node
     from tests.simgroup.world import World
 
@@ -74,7 +74,7 @@ class Laws:
         if any(one.key == key and one.pack.outcome == "held" for one in node.app.out):
             self.broken("owner", f"{key} {why}, and {node.client} can still confirm a pack of it")
 
-    def moved(self, host: BrokerHost, topic: str, partition: int, before: int, after: int) -> None:
+    def moved(self, host: AnyBroker, topic: str, partition: int, before: int, after: int) -> None:
         """Take a group's new offset: applications have asked to confirm all that it passes over."""
         for body in host.between(topic, partition, before, after):
             if body in self.wanted and body not in self._asked:
@@ -83,6 +83,16 @@ class Laws:
     def forgotten(self, host: BrokerHost, topic: str, partition: int, saved: int, before: int) -> None:
         """Take the crash of a broker that had not stored its newest offset."""
         self._confirmed.difference_update(host.between(topic, partition, saved, before))
+
+    def lost(self, host: AnyBroker, topic: str, partition: int, kept: int, before: int) -> None:
+        """Take the restart of a broker that has kept less than it knew: no application was told so of the rest."""
+        told = [body for body in host.between(topic, partition, kept, before) if body in self._confirmed]
+        if told and f"{host.text.id}:{topic}:{partition}" not in self._sought:
+            self.broken("lost", f"are the confirms of {told}: the broker goes on at {kept}, and was at {before}")
+
+    def rewound(self, key: str) -> None:
+        """Take the reset of a group's offset."""
+        self._sought.add(key)
 
     # --- what consumers do
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.calls import METHODS
 from tests.native.probe_tubemq import Stream, answer, exception, frame, read_calls
 from tests.simgroup.plan import S
@@ -148,6 +147,7 @@ class Line:
         if world.late:
             for serial, payload in flying[done:]:
                 world.at(world.now + world.random.randrange(3 * S), partial(self._work_late, serial, payload))
+        self.host.left(self)
 
     def _work_late(self, serial: int, payload: bytes) -> None:
         if self.host.up:
@@ -180,13 +180,11 @@ class Line:
             odd = world.odd if world.odd and world.random.random() < 0.3 else ""
             frames += self._answers(serial, payload, odd)
             if odd == "late":
-                waits = int(world.random.uniform(0.2, 1.6) * world.plan.times.call * S)
+                waits = self._wait()
             elif odd == "swap":
                 frames.reverse()
-        if epoch != self._epoch or not frames:
-            return
-        self._back_at = max(self._back_at, self._when() + waits)
-        world.at(self._back_at, partial(self._deliver, epoch, b"".join(frames)))
+        if epoch == self._epoch:
+            self._travel(frames, waits)
 
     def _answers(self, serial: int, payload: bytes, odd: str) -> list[bytes]:
         """Return the frames that go back for a request."""
@@ -201,29 +199,31 @@ class Line:
             return [frame(serial, answer(method.number, message.SerializeToString()))]
         if odd == "drop" and rng.random() < 0.5:
             return []
-        made = frame(serial, self._work(serial, payload))
-        if odd == "drop":
-            return []
-        if odd == "twice":
-            return [made, made]
-        if odd == "foreign":
-            return [frame(serial + 1000, answer(17, b"")), made]
-        return [made]
+        return _odd_frames(self._work(serial, payload), odd, serial + 1000)
 
-    def _work(self, serial: int, payload: bytes) -> bytes:
-        """Let the server do a request; return the payload of its answer."""
-        call = read_calls(payload)
-        method = METHODS[call["method"]]
-        request: Any = getattr(messages, method.request).FromString(call["request"])
-        world = self._world
+    def _work(self, serial: int, payload: bytes) -> list[bytes]:
+        """Let the server do a request; return the frames that come back at once."""
         try:
-            message = self.host.call(method.request, request, world.now)
+            return self.host.exchange(self, serial, payload)
         except ServerError as error:
-            world.note(f"{self.host.label} {method.request} of {self.node.client}: {error.name.rpartition('.')[2]}")
-            return bytes(exception(1, error.name.encode(), error.text.encode()))
-        if world.traced:
-            world.note(f"{self.host.label} {_shown(method.request, request)} -> {_shown('', message)}")
-        return bytes(answer(method.number, message.SerializeToString()))
+            method, name = METHODS[read_calls(payload)["method"]], error.name.rpartition(".")[2]
+            self._world.note(f"{self.host.label} {method.request} of {self.node.client}: {name}")
+            return [frame(serial, exception(1, error.name.encode(), error.text.encode()))]
+
+    def push(self, frames: list[bytes]) -> None:
+        """Let answers travel that the server has made later than their requests came."""
+        world = self._world
+        odd = world.odd if world.odd and world.random.random() < 0.3 else ""
+        frames = [bytes([world.random.randrange(256)]) * 24] if odd == "garbage" else _odd_frames(frames, odd, 1)
+        self._travel(frames[::-1] if odd == "swap" else frames, self._wait() if odd == "late" else 0)
+
+    def _wait(self) -> int:
+        return int(self._world.random.uniform(0.2, 1.6) * self._world.plan.times.call * S)
+
+    def _travel(self, frames: list[bytes], waits: int) -> None:
+        if frames:
+            self._back_at = max(self._back_at, self._when() + waits)
+            self._world.at(self._back_at, partial(self._deliver, self._epoch, b"".join(frames)))
 
     def _deliver(self, epoch: int, data: bytes) -> None:
         if epoch != self._epoch or not self.node.alive or self.node.paused(partial(self._deliver, epoch, data)):
@@ -247,15 +247,10 @@ class Line:
         self.node.work()
 
 
-def _shown(name: str, message: Any) -> str:
-    """Return a message in one line."""
-    left_out = ("clientId", "groupName", "ssdStoreId", "qryPriorityId", "hostName", "jdkVersion", "success", "authInfo")
-    parts = []
-    for field, value in message.ListFields():
-        if field.name == "messages":
-            parts.append(f"messages={[one.payLoadData.decode() for one in value]}")
-        elif field.name not in left_out:
-            text = str(value).replace("\n", " ")
-            parts.append(f"{field.name}={text}")
-    who = f" of {message.clientId}" if name else ""
-    return f"{name}{who} {' '.join(parts)}"
+def _odd_frames(frames: list[bytes], odd: str, foreign: int) -> list[bytes]:
+    """Return what comes in the place of frames: nothing, each of them twice, or one that nobody asked for before."""
+    if odd == "drop":
+        return []
+    if odd == "twice":
+        return [one for one in frames for _ in range(2)]
+    return [frame(foreign, answer(17, b"")), *frames] if odd == "foreign" else frames

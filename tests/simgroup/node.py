@@ -39,11 +39,11 @@ class _Core:
         self._reader.call(number, peer[0], service, method, request, timeout)
 
     def hold(
-        self, number: int, peer: tuple[Any, ...], topic: str, partition: int, key: str, offset: int,
+        self, number: int, peer: tuple[Any, ...], topic: str, partition: int, key: str, offset: int, end: int,
         filters: list[bytes], paused: bool,
     ) -> None:  # fmt: skip
         self._reader.hold(
-            number, peer[0], topic=topic, partition=partition, offset=offset, filters=filters, paused=paused
+            number, peer[0], topic=topic, partition=partition, offset=offset, end=end, filters=filters, paused=paused
         )
 
     def release(self, number: int, seconds: float, sought: bool) -> None:

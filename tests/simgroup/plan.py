@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-__all__ = ["ALONE", "FAULTS", "STYLES", "Action", "Plan", "S", "Times", "make_plan"]
+__all__ = ["ALONE", "FAULTS", "HUB_FAULTS", "STYLES", "Action", "Plan", "S", "Times", "make_plan"]
 
 S = 1_000_000
 #: Faults and how often they are chosen.
@@ -15,6 +15,8 @@ FAULTS = {
     "broker": 4, "frozen": 3, "starting": 2, "forbidden": 1, "reset": 5, "cut": 3, "noise": 3, "odd": 4, "lazy": 2,
     "clock": 1, "pause": 1, "seek": 2, "rules": 1, "refuse": 1,
 }  # fmt: skip
+#: Faults that the hub's brokers alone have: of their disks, and by administration.
+HUB_FAULTS = ("slow_disk", "bad_disk", "rewind")
 #: The only fault of a quiet run, after which the group has its partitions again within the time that is promised.
 ALONE = ("join", "close", "crash", "nothing")
 #: Rules that let empty partitions be asked for seldom: most runs have them, because they are the faster ones.
@@ -75,18 +77,18 @@ class Plan:
     @property
     def faults(self) -> int:
         """Return the number of faults."""
-        return sum(action.kind in FAULTS for action in self.actions)
+        return sum(action.kind in FAULTS or action.kind in HUB_FAULTS for action in self.actions)
 
 
-def make_plan(seed: int) -> Plan:
-    """Return the plan of one seed; one in five is quiet."""
+def make_plan(seed: int, *, hub: bool = False) -> Plan:
+    """Return the plan of one seed; one in five is quiet.  ``hub``: more can go wrong."""
     rng = random.Random(seed)
     quiet = seed % 5 == 4
     times = _times(rng)
     topics = rng.choice(({"t": 1}, {"t": 2}, {"t": 3}, {"t": 4}, {"t": 2, "u": 1}))
     filtered = rng.random() < 0.15
     span = int(rng.uniform(5, 20) * S)
-    return Plan(
+    plan = Plan(
         seed=seed,
         quiet=quiet,
         masters=rng.choice((1, 2, 2, 3)),
@@ -105,6 +107,12 @@ def make_plan(seed: int) -> Plan:
         span=span,
         actions=_actions(rng, span, quiet=quiet),
     )
+    if quiet or not hub:
+        return plan
+    more = random.Random(seed ^ 0xD15C)
+    kinds = more.choices(HUB_FAULTS, k=more.choice((0, 1, 2)))
+    found = (*plan.actions, *(_fault(more, kind, more.randrange(span)) for kind in kinds))
+    return plan.part(tuple(sorted(found, key=lambda action: action.at)))
 
 
 def _times(rng: random.Random) -> Times:

@@ -13,7 +13,8 @@ from typing import Any, Final
 from dataproxy.consumer.group.holdings import State
 from dataproxy.wire.tubemq.texts import Broker, Partition
 from tests.simgroup.faults import Faults
-from tests.simgroup.hosts import BrokerHost, Host, Masters
+from tests.simgroup.hosts import AnyBroker, BrokerHost, Host, Masters
+from tests.simgroup.hubbroker import HubBrokerHost
 from tests.simgroup.laws import LawError, Laws
 from tests.simgroup.node import Node
 from tests.simgroup.plan import Plan, S, make_plan
@@ -26,7 +27,7 @@ _DRAINED_US: Final = 120 * S
 
 
 class World:
-    """Everything in one run; ``run`` plays it.  Times are in us.  ``hub``: the master is the hub's, and no model."""
+    """Everything in one run; ``run`` plays it.  Times are in us.  ``hub``: master and brokers are the hub's own."""
 
     def __init__(self, plan: Plan, *, trace: bool = False, late: bool = False, hub: bool = False) -> None:
         self.plan, self.traced, self.late = plan, trace, late
@@ -45,7 +46,9 @@ class World:
         self.partitions = [
             Partition(one, topic, i) for one in brokers for topic, n in plan.topics.items() for i in range(n)
         ]
-        self.brokers = [BrokerHost(one, plan, self.laws) for one in brokers]
+        self.brokers: list[AnyBroker] = [
+            HubBrokerHost(one, self) if hub else BrokerHost(one, plan, self.laws) for one in brokers
+        ]
         self.masters = Masters(plan, self.partitions, random.Random(plan.seed ^ 0x3A57), hub=hub)
         self.masters.model.lead(self.now / S)
         self.hosts: dict[str, Host] = {one.label: one for one in (*self.masters.hosts, *self.brokers)}
@@ -102,9 +105,16 @@ class World:
         item = self.random.choice(("", "a", "b", "c")) if items else ""
         if not items or item in items:
             self.laws.wanted[body] = (f"{partition.broker.host}:{partition.broker.port}", partition.topic, partition.id)
-        host = self.hosts[f"{partition.broker.host}:{partition.broker.port}"]
-        assert isinstance(host, BrokerHost)
-        host.put(partition.topic, partition.id, body, item)
+        self._broker(partition).put(partition.topic, partition.id, body, item)
+
+    def rewind(self, partition: Partition) -> None:
+        """Let the group begin a partition anew."""
+        broker = self._broker(partition)
+        assert isinstance(broker, HubBrokerHost)
+        broker.rewind(partition)
+
+    def _broker(self, partition: Partition) -> AnyBroker:
+        return next(one for one in self.brokers if one.text.id == partition.broker.id)
 
     # --- a run
 
@@ -116,6 +126,8 @@ class World:
             settled = self._play()
         finally:
             log.disabled = before
+            for host in self.brokers:
+                host.end()
         return Counter(self.laws.counts) + Counter(
             runs=1, faults=self.plan.faults, messages=len(self.laws.wanted), settled_ms=settled // 1000
         )
@@ -237,12 +249,10 @@ class World:
             return f"{len(missing)} messages, {sorted(missing)[:5]}"
         for host in self.brokers:
             for topic, partitions in self.plan.topics.items():
-                entries = host.broker.stores[topic]._entries
                 for number in range(partitions):
-                    last = max((one.offset for one in entries if one.partition == number), default=-1)
-                    upto = host.confirmed(topic, number)
-                    if upto <= last:
-                        return f"{host.text.id}:{topic}:{number} is confirmed up to {upto} of {last}"
+                    upto, end = host.confirmed(topic, number), host.end_of(topic, number)
+                    if upto < end:
+                        return f"{host.text.id}:{topic}:{number} is confirmed up to {upto} of {end}"
         return ""
 
     def _close(self) -> None:
@@ -268,4 +278,4 @@ class World:
 
 def play(seed: int, **more: Any) -> Counter[str]:
     """Play the run of a seed.  Raises LawError."""
-    return World(make_plan(seed), **more).run()
+    return World(make_plan(seed, hub=bool(more.get("hub"))), **more).run()

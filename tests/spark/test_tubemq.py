@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from pyspark import TaskContext, cloudpickle
@@ -145,12 +146,13 @@ class FailingReader:
         return self.reader.partitions()
 
     def read(self, partition):
-        for number, batch in enumerate(self.reader.read(partition)):
-            if number == 1 and TaskContext.get().attemptNumber() == 0:
-                if self.way == "killed":
-                    os.kill(os.getpid(), signal.SIGKILL)
-                raise RuntimeError("lost on purpose")
-            yield batch
+        with mock.patch("dataproxy.spark.tubemq.ranges.joined", iter):  # each pack is a batch
+            for number, batch in enumerate(self.reader.read(partition)):
+                if number == 1 and TaskContext.get().attemptNumber() == 0:
+                    if self.way == "killed":
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    raise RuntimeError("lost on purpose")
+                yield batch
 
 
 class FailingSource(DefaultSource):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Container
 from typing import Any
 
 from dataproxy.hub.clients import Clients
-from dataproxy.hub.tubemq.access import Access
-from dataproxy.hub.tubemq.layout import Layout, TopicAt
-from dataproxy.hub.tubemq.limits import MasterLimits
+from dataproxy.hub.tubemq.cluster.access import Access
+from dataproxy.hub.tubemq.cluster.layout import Layout, TopicAt
+from dataproxy.hub.tubemq.cluster.limits import MasterLimits
 from dataproxy.hub.tubemq.master import Master
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.texts import Broker, Partition, Subscription
@@ -33,7 +34,14 @@ class Cluster:
     """A master over brokers and topics; ``now`` is its time, and every call comes from an address of its own."""
 
     def __init__(
-        self, topics: dict[str, int] | None = None, *, access: Access | None = None, seed: int = 1, **limits: Any
+        self,
+        topics: dict[str, int] | None = None,
+        *,
+        access: Access | None = None,
+        seed: int = 1,
+        returning: Container[str] | None = None,
+        admit: Callable[[Broker], bool] = lambda broker: False,
+        **limits: Any,
     ) -> None:
         self.now = 1000.0
         self.peer = "10.0.2.1"
@@ -42,7 +50,7 @@ class Cluster:
         self.clients = Clients()
         self.master = Master(
             self.layout, self.clients, random.Random(seed), self.now, version=100, access=access,
-            limits=MasterLimits(**limits),
+            limits=MasterLimits(**limits), returning=returning, admit=admit,
         )  # fmt: skip
 
     def call(self, request: Any) -> Any:

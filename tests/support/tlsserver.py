@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import select
+import selectors
 import socket
 import ssl
 import threading
@@ -84,20 +84,28 @@ class TlsFront:
 
 def _relay(secure: ssl.SSLSocket, plain: socket.socket) -> None:
     """Carry bytes both ways until one side ends, on one thread: an ``SSLSocket`` is for one thread at a time."""
-    while True:
-        ready, _, _ = select.select([secure, plain], [], [])
-        if secure in ready:
-            data = secure.recv(65536)
-            while secure.pending():
-                data += secure.recv(65536)
-            if not data:
-                return
-            plain.sendall(data)
-        if plain in ready:
-            data = plain.recv(65536)
-            if not data:
-                return
-            secure.sendall(data)
+    with selectors.DefaultSelector() as watched:  # not `select`, which takes no descriptor over 1,023
+        watched.register(secure, selectors.EVENT_READ)
+        watched.register(plain, selectors.EVENT_READ)
+        while _carry(secure, plain, {key.fileobj for key, _ in watched.select()}):
+            pass
+
+
+def _carry(secure: ssl.SSLSocket, plain: socket.socket, ready: set[Any]) -> bool:
+    """Carry what is there; False when a side has ended."""
+    if secure in ready:
+        data = secure.recv(65536)
+        while secure.pending():
+            data += secure.recv(65536)
+        if not data:
+            return False
+        plain.sendall(data)
+    if plain in ready:
+        data = plain.recv(65536)
+        if not data:
+            return False
+        secure.sendall(data)
+    return True
 
 
 @contextmanager

@@ -22,6 +22,7 @@ MODULES = (
     "dataproxy.hub",
     "dataproxy.outcomes",
     "dataproxy.perf",
+    "dataproxy.rocketmq",
     "dataproxy.spark",
     "dataproxy.testing",
     "dataproxy.types",

@@ -50,6 +50,7 @@ class ConsumerCore:
         partition: int,
         key: str,
         offset: int,
+        end: int,
         filters: list[bytes],
         paused: bool = False,
     ) -> None: ...

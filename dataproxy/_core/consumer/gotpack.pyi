@@ -1,8 +1,9 @@
 from dataproxy._core.consumer.pack import Pack
 
-__all__ = ["find_first", "read_pack"]
+__all__ = ["count_broken", "find_first", "read_pack"]
 
 def read_pack(
     answer: bytes, topic: str, partition: str, filters: list[bytes]
 ) -> tuple[int, str, int, int, int, int, Pack | None] | None: ...
+def count_broken(pack: Pack) -> int: ...
 def find_first(pack: Pack, other: Pack) -> int: ...

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.errors import ConfigError, HubError, TransportError
-from dataproxy.shown import without_secrets
+from dataproxy.shown import json_text, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -91,10 +91,31 @@ class HubClient:
 
         Raises TransportError when the hub cannot be reached, HubError for any other answer.
         """
+        return self._answer(path, "GET", self._headers, fields=dict(fields or {}))
+
+    def change(self, method: str, path: str, body: object = None, **fields: str) -> dict[str, Any]:
+        """Send what changes something, with the hub's token, and return the JSON object of the answer.
+
+        Raises ConfigError if the token cannot be found, and what ``get`` raises.
+        """
+        token = find_token(self._url)
+        if not token:
+            raise ConfigError(
+                f"changes at {self._url} need the hub's token, which is not on this machine",
+                hint="set DATAPROXY_HUB_TOKEN to what the hub printed at its start",
+            )
+        headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        from urllib.parse import urlencode
+
+        shown = f"{path}?{urlencode(fields)}" if fields else path
+        data = None if body is None else json_text(body).encode()
+        return self._answer(shown, method, headers, body=data)
+
+    def _answer(self, path: str, method: str, headers: dict[str, str], **request: Any) -> dict[str, Any]:
         import urllib3
 
         try:
-            response = self._pool.request("GET", self._url + path, fields=dict(fields or {}), headers=self._headers)
+            response = self._pool.request(method, self._url + path, headers=headers, **request)
         except urllib3.exceptions.HTTPError as error:
             why = getattr(error.__context__, "strerror", None) or str(error)
             raise TransportError(
@@ -107,6 +128,8 @@ class HubClient:
         if response.status != _OK or not isinstance(answer, dict):
             reason = answer.get("errMsg") if isinstance(answer, dict) else None
             hint = "check that --hub is the Manager port of a dataproxy hub"
+            if reason is not None and response.status < _BROKEN:
+                hint = ""
             if reason is not None and response.status >= _BROKEN:
                 behind = answer.get("next")
                 hint = "see the hub's log" if behind is None else f"continue with --start {behind}"

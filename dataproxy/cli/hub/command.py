@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["run_hub"]
 
+_WORDS: Final = {"tubemq_port": "tubemq", "rocketmq_port": "rocketmq"}  # options of the command that have another name
 _PORTS: Final = {"port": 46801, "manager_port": 8083}
 _HTTP_PORT: Final = 46802
 _HTTP_HELP: Final = (
     "TCP port of the HTTP report, 0 for a free one, -1 for none. [default: 46802, or the one after all nodes' ports]"
 )
+_TUBEMQ_HELP: Final = "TCP port for clients of TubeMQ, 0 for a free one, -1 for none. [default: none]"
+_ROCKETMQ_HELP: Final = "TCP port for clients of RocketMQ 4, 0 for a free one, -1 for none. [default: none]"
 #: Seconds for answers after a signal.  Together with the end of the process this makes the documented 10 s.
 _ANSWER_SECONDS: Final = 9.0
 
@@ -41,6 +44,8 @@ def run_hub(
         int | None, typer.Option(metavar="PORT", help="TCP port for producers, 0 for a free one. [default: 46801]")
     ] = None,
     http_port: Annotated[int | None, typer.Option(metavar="PORT", help=_HTTP_HELP)] = None,
+    tubemq: Annotated[int | None, typer.Option(metavar="PORT", help=_TUBEMQ_HELP)] = None,
+    rocketmq: Annotated[int | None, typer.Option(metavar="PORT", help=_ROCKETMQ_HELP)] = None,
     manager_port: Annotated[
         int | None, typer.Option(metavar="PORT", help="HTTP port of the Manager, 0 for a free one. [default: 8083]")
     ] = None,
@@ -74,7 +79,7 @@ def run_hub(
     named = named_options(option or [])
     given = {
         "store": store, "host": host, "port": port, "http_port": http_port, "manager_port": manager_port,
-        "nodes": nodes, "insecure": insecure or None,
+        "tubemq_port": tubemq, "rocketmq_port": rocketmq, "nodes": nodes, "insecure": insecure or None,
     }  # fmt: skip
     options = _together(named, given)
     store = options.pop("store", None)
@@ -93,7 +98,9 @@ def _together(named: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
     own = {name: value for name, value in given.items() if value is not None}
     for name in own:
         if name in named:
-            raise ConfigError(f"--{name.replace('_', '-')} and -o {name} were both given", hint="keep one")
+            raise ConfigError(
+                f"--{_WORDS.get(name, name).replace('_', '-')} and -o {name} were both given", hint="keep one"
+            )
     return {**named, **own}
 
 
@@ -118,10 +125,16 @@ def _serve(running: Hub, ending: _Ending, *, print_urls: bool) -> None:
         # A configured token stays valid after this hub, so it must not be in a terminal's history or a log.
         token = None if running.config.token else running.token
         say(f"hub: producers {running.target}, Manager {running.manager_url}, store {where}")
+        if running.tubemq_port >= 0:
+            say(f"hub: TubeMQ {running.tubemq_target}")
+        if running.rocketmq_port >= 0:
+            say(f"hub: RocketMQ {running.rocketmq_target}")
         say(f"hub: token {token or 'as configured'}{f', in {token_file}' if token_file else ''}")
         if print_urls:
             urls = {
                 "target": running.target, "http_target": running.http_target if running.http_port > 0 else None,
+                "tubemq_target": running.tubemq_target if running.tubemq_port >= 0 else None,
+                "rocketmq_target": running.rocketmq_target if running.rocketmq_port >= 0 else None,
                 "manager_url": running.manager_url, "store": running.store_path, "token": token,
                 "token_file": token_file or None,
             }  # fmt: skip

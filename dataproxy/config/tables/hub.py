@@ -49,6 +49,75 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         importance="high",
     ),
     Option(
+        "tubemq_port",
+        "int",
+        -1,
+        "TCP port on which the hub is a master and a broker of TubeMQ over the same store; 0 takes a free one, -1 opens"
+        " none. It needs the extra `tubemq`.",
+        low=-1,
+        high=65535,
+        importance="high",
+    ),
+    Option(
+        "rocketmq_port",
+        "int",
+        -1,
+        "TCP port on which the hub is a name server and a broker of RocketMQ 4 over the same store; 0 takes a free one,"
+        " -1 opens none.",
+        low=-1,
+        high=65535,
+        importance="high",
+    ),
+    Option(
+        "rocketmq_vip",
+        "bool",
+        False,
+        "Whether the hub also listens on the second port below `rocketmq_port`, which clients of RocketMQ up to 4.4 use"
+        " by themselves, and later ones with `vipChannelEnabled`.",
+        importance="low",
+    ),
+    Option(
+        "tubemq_cluster",
+        "text",
+        "",
+        "Servers of ZooKeeper and a path, such as `zk1:2181,zk2:2181/hubs`. Hubs with the same one are one cluster of"
+        " TubeMQ: one of them is the master, all are brokers for what they have stored. Empty: the hub is alone. It"
+        " needs the extra `zookeeper`.",
+    ),
+    Option(
+        "tubemq_broker",
+        "int",
+        1,
+        "Number of this hub as a broker of TubeMQ. Each hub of a cluster needs one of its own, and keeps it.",
+        low=1,
+        high=2**31 - 1,
+    ),
+    Option(
+        "tubemq_session",
+        "duration",
+        10.0,
+        "Time after which ZooKeeper gives up a hub of the cluster that it does not hear: a new leader is there at most"
+        " 3 s later. The servers may grant another time, between 2 and 20 of their ticks.",
+        low=1.0,
+        high=120.0,
+        importance="low",
+    ),
+    Option(
+        "tubemq_zookeeper",
+        "text",
+        "",
+        "Servers of ZooKeeper, such as `zk1:2181,zk2:2181`, that get a copy of where TubeMQ's groups are, every 5 s and"
+        " at the end; a hub without stored offsets begins with theirs. Empty: none. It needs the extra `zookeeper`.",
+    ),
+    Option(
+        "tubemq_zookeeper_root",
+        "text",
+        "/tubemq",
+        "Node of ZooKeeper that they are below, in TubeMQ's layout. Each hub that is alone needs one of its own;"
+        " hubs of one cluster share one.",
+        importance="low",
+    ),
+    Option(
         "nodes",
         "int",
         1,

@@ -286,7 +286,7 @@ SOURCE_OPTIONS: Final[tuple[Option, ...]] = (
         "failOnDataLoss",
         "bool",
         True,
-        "Fail if messages of a range are not there any more. `false` logs a warning and reads the rest.",
+        "Fail if messages of a range are not there any more, or damaged. `false` logs a warning and reads the rest.",
     ),
     Option(
         "malformed",

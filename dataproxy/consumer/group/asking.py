@@ -48,10 +48,11 @@ class Fault(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """Read packs of a partition from now on, beginning at ``offset``."""
+    """Read packs of a partition from now on, beginning at ``offset``; its store ends at ``end``, -1: not known."""
 
     partition: Partition
     offset: int
+    end: int = -1
 
 
 class Release(NamedTuple):

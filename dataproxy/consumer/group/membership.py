@@ -533,18 +533,17 @@ class Membership(ABC):
         if seek is not holding.asked:  # a later wish
             self._want_again(holding, now)
             return
-        problem, end = "", -1
+        problem, end = "", answer.maxOffset if answer.HasField("maxOffset") else -1
         if seek is not None and not seek.checked:
-            end = answer.maxOffset if answer.HasField("maxOffset") else seek.offset
-            if seek.offset <= end:
+            if seek.offset <= end or end < 0:
                 seek.checked = True
                 self._want_again(holding, now)
                 return
             problem = "beyond"
         holding.kept = False
         self.holdings.enter(holding, State.HELD, now)
-        self._out.append(Hold(holding.partition, offset))
-        self._end_seek(holding, problem, offset, end)
+        self._out.append(Hold(holding.partition, offset, end))
+        self._end_seek(holding, problem, offset, end if problem else -1)
         self._settle(now, holding.partition.key)
 
     def _tries_again(self, holding: Holding, code: int) -> bool:

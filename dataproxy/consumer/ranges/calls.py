@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from dataproxy._core.consumer.core import ConsumerCore
 from dataproxy.consumer.driver import call_fault_text
-from dataproxy.errors import RemoteProtocolError, TransportError
+from dataproxy.errors import ClosedError, RemoteProtocolError, TransportError
 from dataproxy.masters.target import parse_target
 from dataproxy.process.threads import join, start_quiet
 from dataproxy.shown import foreign
@@ -94,7 +94,10 @@ class Calls:
 
     def _wait(self, number: int) -> tuple[str, Address, bytes]:
         while number not in self._done:
-            self._take(_SLICE_S)
+            over = self._core.ended  # looked at first: what came before the end is there then
+            self._take(0.0 if over else _SLICE_S)
+            if over and number not in self._done:
+                raise ClosedError("the calls to brokers were closed before the answer came")
         name, address, found = self._done.pop(number)
         if isinstance(found, TransportError):
             raise found

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dataproxy._core.consumer.gotpack import find_first, read_pack
+from dataproxy._core.consumer.gotpack import count_broken, find_first, read_pack
 from dataproxy.consumer.ranges.calls import broken_answer
 from dataproxy.consumer.ranges.registering import FOUND, Client, refusal_of
 from dataproxy.errors import DataProxyError, TransportError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dataproxy.consumer.ranges.calls import Calls
     from dataproxy.consumer.ranges.places import Place
 
-__all__ = ["INDEX_BYTES", "Lost", "Piece", "RangeReader"]
+__all__ = ["INDEX_BYTES", "Damaged", "Lost", "Piece", "RangeReader"]
 
 #: Bytes of an offset for each message of a store.
 INDEX_BYTES: Final = 28
@@ -33,6 +33,7 @@ _PATIENT: Final = {_MOVED: 0.2, _TOO_FAST: 0.4}  # waits in s, as many as a brok
 _WAIT_S: Final = 0.3
 _ENDS_READER: Final = (401, 411, 412)
 _MOST_TROUBLE: Final = 6  # without progress
+_DAMAGED_AGAIN: Final = 2  # a pack with wrong checksums is asked for again that often: the store may have it whole
 
 
 class Lost(NamedTuple):
@@ -46,6 +47,14 @@ class Lost(NamedTuple):
     end: int
     first: int
     last: int
+
+
+class Damaged(NamedTuple):
+    """``messages`` of the pack at ``offset`` of a partition have a wrong checksum, whenever it is read."""
+
+    place: Place
+    offset: int
+    messages: int
 
 
 class Piece(NamedTuple):
@@ -67,16 +76,16 @@ class _Again(Exception):  # noqa: N818 - not told to anybody
 class RangeReader:
     """Read ranges of partitions.
 
-    ``lost`` is told what is gone before the rest is read; it may raise.  ``sleep`` waits.  One thread.
+    ``lost`` is told what is gone, or damaged, before the rest is read; it may raise.  ``sleep`` waits.  One thread.
     """
 
     def __init__(
-        self, calls: Calls, config: ConsumerConfig, lost: Callable[[Lost], None],
+        self, calls: Calls, config: ConsumerConfig, lost: Callable[[Lost | Damaged], None],
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
         self._calls, self._config, self._lost, self._sleep = calls, config, lost, sleep
 
-    def read(self, place: Place, begin: int | None, end: int) -> Iterator[Piece]:
+    def read(self, place: Place, begin: int | None, end: int) -> Generator[Piece]:
         """Yield the messages from one offset up to, without, another; ``begin`` None: from the oldest one.
 
         Raises TransportError if the broker cannot be asked or refuses, GroupRefusedError (NAMES_TAKEN),
@@ -93,8 +102,8 @@ class _Range:
     """One range, and how far it is read."""
 
     def __init__(
-        self, calls: Calls, config: ConsumerConfig, lost: Callable[[Lost], None], sleep: Callable[[float], None],
-        place: Place, end: int,
+        self, calls: Calls, config: ConsumerConfig, lost: Callable[[Lost | Damaged], None],
+        sleep: Callable[[float], None], place: Place, end: int,
     ) -> None:  # fmt: skip
         self._calls, self._lost, self._sleep, self._place, self._end = calls, lost, sleep, place, end
         self._client = Client(calls, config)
@@ -174,6 +183,7 @@ class _Range:
             return max(after, position), None
         if offset != position:
             raise _Again(f"a pack begins at {offset}, expected {position}")
+        self._check(pack, position)
         after = self._confirm(consumed=True, ahead=offset + came * INDEX_BYTES < self._end)
         if after <= position:
             raise _Again(f"the pack behind the one at {position} begins at {after}")
@@ -181,6 +191,14 @@ class _Range:
         known = self._place.alone and not self._filters
         whole = came == len(pack) and after - position == came * INDEX_BYTES
         return after, Piece(pack, rows, offset if known and whole else None)
+
+    def _check(self, pack: Pack, position: int) -> None:
+        """Have a pack read again if messages were damaged on their way; tell of those that always are."""
+        broken = count_broken(pack)
+        if broken and self._trouble < _DAMAGED_AGAIN:
+            raise _Again(f"{broken} messages of the pack at {position} have a wrong checksum")
+        if broken:
+            self._lost(Damaged(self._place, position, broken))
 
     def _get(self) -> tuple[int, str, int, int, int, int, Pack | None]:
         """Return the answer that has a pack, or says that there is none."""

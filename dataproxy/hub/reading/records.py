@@ -11,7 +11,7 @@ from dataproxy._core.server.store.view import StoreView
 from dataproxy.errors import ClosedError, ConfigError
 from dataproxy.stored.entry import StoredEntry, time_of
 
-__all__ = ["LogInfo", "Record", "StreamCount", "read_entries", "read_records", "records_of"]
+__all__ = ["LogInfo", "Record", "StreamCount", "offset_at", "read_entries", "read_records", "records_of"]
 
 _BATCH_ENTRIES: Final = 1024
 _BATCH_BYTES: Final = 4 << 20
@@ -37,6 +37,22 @@ class LogInfo(NamedTuple):
     entries: int
     records: int
     bytes: int
+
+
+def offset_at(view: StoreView, log: LogInfo, time_ms: int) -> int:
+    """Return the first offset received at ``time_ms`` or later; times grow with offsets unless the clock was set back.
+
+    Retention may drop entries during the search: then the next entry is examined instead.
+    """
+    low, high = log.first_offset, log.next_offset
+    while low < high:
+        middle = (low + high) // 2
+        found = view.read(log.topic, log.partition, middle, 1, 1)
+        if found and found[0][1][0] < time_ms:
+            low = found[0][0] + 1
+        else:
+            high = middle
+    return min(low, log.next_offset)
 
 
 @dataclass(frozen=True, slots=True)

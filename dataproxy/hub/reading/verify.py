@@ -24,7 +24,7 @@ _DAMAGE_MOST: Final = 1000
 #: Pages (512 MiB) that are read when a hub opens a store; after that, only branches of its trees are read.
 CHECKED_PAGES: Final = 1 << 17
 _STREAM_COUNTED: Final = 12  # bytes of a stream's row up to the count of its entries
-_LATER: Final = {"blocks"}  # trees that a store has only after a hub of this release has opened it
+_LATER: Final = {"blocks", "offsets"}  # trees that a store has only after a hub of this release has opened it
 _FIXED: Final = 48  # bytes of a queue header before its texts
 
 
@@ -49,6 +49,7 @@ class StoreReport:
     bytes: int = 0
     ids: int = 0
     row_blocks: int = 0
+    group_offsets: int = 0
     damages: int = 0
     damage: list[Damage] = field(default_factory=list)
 
@@ -228,6 +229,7 @@ class _Check:
             "index": self._index,
             "ids": self._ids,
             "blocks": self._block,
+            "offsets": self._group_offset,
         }
         top = self._file.open()
         trees = {} if top is None else self._file.trees(top)
@@ -317,6 +319,14 @@ class _Check:
             self._report.note("blocks", f"position {position} follows where {self._next_block} should")
         self._next_block = position + 1
         self._report.row_blocks += 1
+
+    def _group_offset(self, key: bytes, value: bytes) -> None:
+        if not self._fits("offsets", key, value, len(value)):
+            return
+        topic, group = struct.unpack_from(">HH", value, 20)
+        if len(value) != 24 + topic + group + 4:
+            self._report.note("offsets", f"the row {key.hex()} has texts of another size")
+        self._report.group_offsets += 1
 
     def _named(self, log: int) -> str:
         row = self._log_rows.get(log)

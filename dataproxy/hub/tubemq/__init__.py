@@ -1,15 +1,18 @@
-"""The hub as TubeMQ: what its master decides.
+"""The hub as TubeMQ: what its master decides, and what its broker decides about registrations.
 
-What lives here.  `calls`: one call from bytes to bytes.  `master`: the calls of all clients, and time.  `producers`:
-those of producers.  `consumers`: those of members of groups that are divided here; `group`: one such group,
-its members and the events for them; `balance`: who shall hold what; `wishes`: what a member asks for.  `choosers`:
-groups whose members choose.  `layout`: brokers and topics.  `access`: proofs, rights; `rules`: flow rules and tokens.
-`room`: the memory that clients may take; `limits`: times and bounds.  `answers`: answers of success and failure.
+What lives here.  `calls`: one call from bytes to bytes.  `master`: the calls of all clients of a master, and time.
+`producers`: those of producers; `groups` has those of consumers, `brokers` those of brokers in other processes.
+`broker`: registrations of partitions.  `topics`: what the store has, and what clients name.  `leading`: the master of
+several hubs, one of which leads.  `idle`: the alarm for members that hold partitions and ask for nothing.  `cluster` is
+what master and broker share.  `service` is the thread that owns all of them, `admin` what may be seen and changed there
+by hand.  Folders import one way: `admin`, then `groups` and `brokers`, then `cluster`.
 
-Threads.  There are none here, no sockets and no clocks: time is an argument, and one thread at a time calls a master.
+Threads.  One, `dataproxy-hub-tubemq`, runs `Service.serve`; others call `Service.run`, `stop` and `stats`.  Below
+`service` there are no threads, no sockets and no clocks: time is an argument, and one thread at a time calls.
 
-What it may use.  `dataproxy.hub.clients`, the registry that all protocols of the hub share, and
-`dataproxy.wire.tubemq`, which needs the package `protobuf`.
+What it may use.  `dataproxy.hub.clients`, the registry that all protocols of the hub share, `dataproxy.hub.idling`,
+`dataproxy.hub.leader`, the compiled registrations, calls and stores, and `dataproxy.wire.tubemq`, which needs the
+package `protobuf`.
 """
 
 __all__: list[str] = []

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from dataproxy.hub.tubemq.answers import ServerError
+from dataproxy.hub.tubemq.cluster.answers import ServerError
 from dataproxy.logs import logger
 from dataproxy.wire.tubemq.calls import METHODS
 from dataproxy.wire.tubemq.reading import read_message
 
-__all__ = ["ERROR", "FATAL", "SUCCESS", "Calls", "Outcome"]
+__all__ = ["ERROR", "FATAL", "SUCCESS", "Calls", "Outcome", "Work"]
 
 SUCCESS, ERROR, FATAL = 0, 1, 2  #: status of an answer; fatal: the request could not be read
 _log: Final = logger("hub.tubemq")

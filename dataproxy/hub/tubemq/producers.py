@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from dataproxy.hub.clients import Clients
-from dataproxy.hub.tubemq.answers import NONE, UNKNOWN, RefusedError, success
-from dataproxy.hub.tubemq.layout import Layout
-from dataproxy.hub.tubemq.limits import MasterLimits
-from dataproxy.hub.tubemq.room import Room
-from dataproxy.hub.tubemq.wishes import required_text
+from dataproxy.hub.clients import Clients, End, Identity
+from dataproxy.hub.tubemq.cluster.answers import NONE, UNKNOWN, RefusedError, success
+from dataproxy.hub.tubemq.cluster.layout import Layout
+from dataproxy.hub.tubemq.cluster.limits import MasterLimits
+from dataproxy.hub.tubemq.cluster.room import Room
+from dataproxy.hub.tubemq.groups.wishes import required_text
 
 __all__ = ["Producers"]
 
@@ -28,7 +28,11 @@ class Producers:
 
     def __init__(self, clients: Clients, layout: Layout, limits: MasterLimits, room: Room, max_body: int) -> None:
         self._clients, self._layout, self._room, self._max_body = clients, layout, room, max_body
-        clients.add_kind(KIND, limits.producer_s, self._ended)
+        clients.add_kind(KIND, limits.producer_s, self._ended, _identity)
+
+    def begin_again(self, now: float) -> None:
+        """Forget all producers."""
+        self._clients.end_all(KIND, now)
 
     def register(self, request: Any, peer: str, now: float) -> Any:
         """Take a producer.  Raises RefusedError."""
@@ -69,8 +73,11 @@ class Producers:
         return list(map(str, self._layout.brokers()))
 
     def _leave(self, client: str) -> None:
-        self._ended(client, self._clients.unregister(KIND, client), 0.0)
+        self._clients.end(KIND, client, 0.0)
 
-    def _ended(self, client: str, producer: _Producer | None, now: float) -> None:
-        if producer is not None:
-            self._room.give(producer.peer, _BYTES)
+    def _ended(self, client: str, producer: _Producer, now: float, why: End) -> None:
+        self._room.give(producer.peer, _BYTES)
+
+
+def _identity(client: str, producer: _Producer) -> Identity:
+    return Identity("tubemq", "producer", client, address=producer.peer)

@@ -3,14 +3,15 @@
 What lives here.  `manager`: the server and its routes.  `access`, `connections`, `pageslots`: who may ask, and limits
 for peers, connections and pages in memory.  `recordpages`, `jsonpages`, `entrypages`: stored records as pages, decoded
 or as they are.  `frontpages`: pages for people and for Prometheus.  `faultapi`: faults armed over HTTP.  `settings`,
-`settingsapi`: what the Manager answers and how nodes are set, changed while the hub runs.  `served`: what all of these
-need of a hub.
+`settingsapi`: what the Manager answers and how nodes are set, changed while the hub runs.  `tubeapi`: the hub as TubeMQ
+seen and changed over HTTP.  `viewapi`: what an operator sees of all protocols, and resets.  `served`: what all of
+these need of a hub.
 
 Threads.  The server's event loop on a thread of its own; pages that read the store are made on its four reading
 threads.
 
-What it may use.  `reading`, `faults`, the modules beside this folder, and aiohttp, which only the extra ``hub``
-installs.
+What it may use.  `reading`, `faults`, `overview`, the modules beside this folder, and aiohttp, which only the extra
+``hub`` installs; `tubemq` inside functions, as it needs the package ``protobuf``.
 """
 
 __all__: list[str] = []

@@ -56,9 +56,20 @@ class HubAccess:
                 )
             if request.content_type != _JSON and (request.method == "POST" or request.can_read_body):
                 raise web.HTTPUnsupportedMediaType(reason=f"this request must be sent as {_JSON}")
-        elif not trusted and self._secrets() and not has_credentials(header, self._secrets()):
-            raise web.HTTPForbidden(reason="authentication failed: wrong or missing secret id or key, or token")
+        else:
+            self._check_reader(header)
         return await handler(request)
+
+    @web.middleware
+    async def check_reading(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Pass a request to its handler if it may read, whatever its method.  Raises HTTPForbidden."""
+        self._check_names(request)
+        self._check_reader(request.headers.get("authorization", ""))
+        return await handler(request)
+
+    def _check_reader(self, header: str) -> None:
+        if self._secrets() and not self._has_token(header) and not has_credentials(header, self._secrets()):
+            raise web.HTTPForbidden(reason="authentication failed: wrong or missing secret id or key, or token")
 
     def _has_token(self, header: str) -> bool:
         scheme, _, given = header.partition(" ")

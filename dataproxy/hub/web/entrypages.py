@@ -5,16 +5,13 @@ Nothing is unpacked here, so that a page costs the hub no more than a copy of it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dataproxy.errors import HubError
-from dataproxy.hub.reading.records import LogInfo
+from dataproxy.hub.reading.records import LogInfo, offset_at
 from dataproxy.hub.web.served import Served
 from dataproxy.problems import shown
 from dataproxy.shown import json_text
-
-if TYPE_CHECKING:
-    from dataproxy._core.server.store.view import StoreView
 
 __all__ = ["ARROW_STREAM", "Range", "entries_page", "logs_page"]
 
@@ -47,25 +44,9 @@ def logs_page(hub: Served, group: str, time_ms: int | None) -> bytes:
     for log in (LogInfo(*numbers) for numbers in view.logs(group)):
         row: dict[str, object] = {name: value for name, value in log._asdict().items() if name != "topic"}
         if time_ms is not None:
-            row["offset"] = _offset_at(view, log, time_ms)
+            row["offset"] = offset_at(view, log, time_ms)
         rows.append(row)
     return json_text({"store": hub._store_name, "logs": rows}).encode()
-
-
-def _offset_at(view: StoreView, log: LogInfo, time_ms: int) -> int:
-    """Return the first offset received at ``time_ms`` or later; times grow with offsets unless the clock was set back.
-
-    Retention may drop entries during the search: then the next entry is examined instead.
-    """
-    low, high = log.first_offset, log.next_offset
-    while low < high:
-        middle = (low + high) // 2
-        found: list[_Row] = view.read(log.topic, log.partition, middle, 1, 1)
-        if found and found[0][1][0] < time_ms:
-            low = found[0][0] + 1
-        else:
-            high = middle
-    return min(low, log.next_offset)
 
 
 def entries_page(hub: Served, wanted: Range) -> bytes:

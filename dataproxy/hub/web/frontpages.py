@@ -23,10 +23,16 @@ _GAUGES: Final = frozenset(
 )
 #: Counters by reason, with the name of the label that gets the reason.
 _LABELS: Final = {"refused": "code", "closed": "reason"}
+#: Counts of clients that are labelled; those of what there is now are gauges.
+_VIEW: Final = {"clients": "protocol", "groups": "protocol", "ends": "reason", "events": "event"}
+_VIEW_GAUGES: Final = frozenset({"clients", "groups", "locks", "transactions", "idle_members"})
 _LINKS: Final = (
     ("/healthz", "Health: 200, or 503 with the reason why the hub cannot store anything now."),
     ("/hub/stats", "The hub's counters as JSON."),
     ("/metrics", "The same counters for Prometheus."),
+    ("/hub/clients", "Who is connected, by every protocol."),
+    ("/hub/groups", "Groups of consumers, with their members and what is left to read."),
+    ("/hub/events", "What has happened to clients and groups."),
     ("/hub/counts", "Requests, messages and bytes of each stream."),
 )
 _FORMS: Final = (
@@ -59,14 +65,25 @@ def front_page(target: str) -> str:
     return _PAGE.format(version=escape(__version__), target=escape(target), links=links, forms=forms)
 
 
-def metrics_text(stats: Mapping[str, Any], health: Mapping[str, Any]) -> str:
-    """Return a hub's statistics (``Hub.stats``) and health in Prometheus' text format; texts are left out."""
+def metrics_text(stats: Mapping[str, Any], health: Mapping[str, Any], clients: Mapping[str, Any] | None = None) -> str:
+    """Return a hub's statistics (``Hub.stats``) and health in Prometheus' text format; texts are left out.
+
+    ``clients``: what `View.metrics` returns.
+    """
     lines = [f"# TYPE {_PREFIX}healthy gauge", f"{_PREFIX}healthy {int(bool(health['ok']))}"]
     for name, values in _families(stats, ""):
         gauge = name in _GAUGES
         full = f"{_PREFIX}{name}" if gauge else f"{_PREFIX}{name}_total"
         lines.append(f"# TYPE {full} {'gauge' if gauge else 'counter'}")
         lines += [f"{full}{labels} {value}" for labels, value in values]
+    for name, value in (clients or {}).items():
+        gauge = name in _VIEW_GAUGES
+        full = f"{_PREFIX}{'client_' if name == 'ends' else ''}{name}{'' if gauge else '_total'}"
+        lines.append(f"# TYPE {full} {'gauge' if gauge else 'counter'}")
+        if isinstance(value, dict):
+            lines += [f'{full}{{{_VIEW[name]}="{_label(key)}"}} {count}' for key, count in value.items()]
+        else:
+            lines.append(f"{full} {value}")
     return "\n".join(lines) + "\n"
 
 

@@ -32,6 +32,8 @@ from dataproxy.hub.web.recordpages import Place
 from dataproxy.hub.web.served import Served
 from dataproxy.hub.web.settings import ManagerCluster, ManagerSettings
 from dataproxy.hub.web.settingsapi import SettingsApi
+from dataproxy.hub.web.tubeapi import TubeApi
+from dataproxy.hub.web.viewapi import ViewApi
 from dataproxy.logs import logger
 from dataproxy.problems import shown
 from dataproxy.shown import json_text
@@ -230,6 +232,7 @@ class ManagerServer:
                 self._health_log.note(health_of(found["store"]))
                 self._forgotten_log.note(found["store"])
                 self._shortage.look(found["accept_pauses"])
+                hub._overview.producers.look((found["accepted"], found["closed"]), hub._overview.now)
             self._loop.call_later(_LOOK_SECONDS, self._look)
 
     def _application(self) -> web.Application:
@@ -252,7 +255,13 @@ class ManagerServer:
         hub.router.add_get("/entries", self._entries)
         FaultApi(lambda: self._hub, self.limits.request).add_routes(hub.router)
         SettingsApi(lambda: self._hub, self.settings, self.limits.request).add_routes(hub.router)
+        tubemq = TubeApi(lambda: self._hub, self._paged, self.limits.request)
+        tubemq.add_routes(hub.router)
+        ViewApi(lambda: self._hub, self._paged, self.limits.request).add_routes(hub.router)
         application.add_subapp("/hub", hub)
+        calls = web.Application(middlewares=[self._access.check_reading])  # changes have their token in the query
+        tubemq.add_calls(calls.router)
+        application.add_subapp("/webapi.htm", calls)
         return application
 
     @web.middleware
@@ -374,8 +383,9 @@ class ManagerServer:
         return web.Response(text=front_page(self._hub.target), content_type="text/html", charset="utf-8")
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        stats = await asyncio.to_thread(self._hub.stats)
-        text = metrics_text(stats, self._hub.health())
+        hub = self._hub
+        stats, clients = await asyncio.to_thread(lambda: (hub.stats(), hub._overview.metrics()))
+        text = metrics_text(stats, hub.health(), clients)
         return web.Response(body=text.encode(), headers={"Content-Type": METRICS_TYPE})
 
     async def _stats(self, _request: web.Request) -> web.Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dataproxy._core.server.store.view import StoreView
 from dataproxy.config import HubConfig
@@ -11,6 +11,10 @@ from dataproxy.hub.faults.armed import Faults
 from dataproxy.hub.listeners import Listener
 from dataproxy.hub.nodes import Node
 from dataproxy.stored.entry import StoredEntry
+
+if TYPE_CHECKING:  # it needs the package `protobuf`
+    from dataproxy.hub.overview.view import View
+    from dataproxy.hub.tubemq.service import Service
 
 __all__ = ["CountRow", "Served", "StreamPlace"]
 
@@ -25,6 +29,8 @@ class Served(Protocol):
 
     config: HubConfig
     _store_name: str
+    _tubemq: Service | None
+    _overview: View
 
     @property
     def host(self) -> str:

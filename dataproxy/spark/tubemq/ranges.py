@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
 from dataproxy.consumer.ranges.calls import Calls
-from dataproxy.consumer.ranges.reader import Lost, RangeReader
+from dataproxy.consumer.ranges.reader import Damaged, Lost, RangeReader
 from dataproxy.errors import OffsetsLostError
 from dataproxy.logs import logger
 from dataproxy.spark.shape import Shape
 from dataproxy.spark.tubemq.columns import RAW_SCHEMA, raw_batch
+from dataproxy.spark.tubemq.joined import joined
 from dataproxy.spark.tubemq.unpacked import INLONG_SCHEMA, Unpacker, inlong_columns
 from dataproxy.spark.wording import sparks_words
 
@@ -22,9 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from dataproxy.consumer.ranges.places import Place
+    from dataproxy.consumer.ranges.reader import Piece
     from dataproxy.spark.tubemq.options import SourceSettings
 
-__all__ = ["TopicRange", "read_range", "schema_of", "shape_of", "tell_lost"]
+__all__ = ["TopicRange", "read_range", "schema_of", "shape_of", "tell_damaged", "tell_lost"]
 
 _log = logger("spark.tubemq")
 
@@ -61,22 +64,34 @@ def read_range(settings: SourceSettings, shape: Shape, wanted: TopicRange) -> It
     Raises OffsetsLostError, TransportError, GroupRefusedError, RemoteProtocolError.
     """
 
-    def lost(what: Lost) -> None:
-        tell_lost(what, fail=settings.fail_on_loss)
+    def lost(what: Lost | Damaged) -> None:
+        if isinstance(what, Damaged):
+            tell_damaged(what, fail=settings.fail_on_loss)
+        else:
+            tell_lost(what, fail=settings.fail_on_loss)
 
-    unpacker = Unpacker(skip_malformed=settings.skip_malformed) if settings.inlong else None
-    with sparks_words(), Calls(settings.config) as calls:
-        for piece in RangeReader(calls, settings.config, lost).read(wanted.place, wanted.begin, wanted.end):
-            if unpacker is None:
-                yield raw_batch(piece, shape, settings.time_zone)
-                continue
-            for records in unpacker.add(piece):
-                yield shape.batch(inlong_columns(records, wanted.place.topic))
-        if unpacker is not None:
-            for records in unpacker.rest():
-                yield shape.batch(inlong_columns(records, wanted.place.topic))
-            if unpacker.skipped:
-                _log.warning("%d messages of %r were no containers and were skipped", unpacker.skipped, wanted)
+    with (
+        sparks_words(), Calls(settings.config) as calls,
+        # Closed before the calls are: whoever stops in the middle gives the partition back by a call.
+        closing(RangeReader(calls, settings.config, lost).read(wanted.place, wanted.begin, wanted.end)) as pieces,
+    ):  # fmt: skip
+        if settings.inlong:
+            yield from _records(pieces, settings, shape, wanted)
+        else:
+            yield from joined(raw_batch(piece, shape, settings.time_zone) for piece in pieces)
+
+
+def _records(
+    pieces: Iterator[Piece], settings: SourceSettings, shape: Shape, wanted: TopicRange
+) -> Iterator[pa.RecordBatch]:
+    unpacker = Unpacker(skip_malformed=settings.skip_malformed)
+    for piece in pieces:
+        for records in unpacker.add(piece):
+            yield shape.batch(inlong_columns(records, wanted.place.topic))
+    for records in unpacker.rest():
+        yield shape.batch(inlong_columns(records, wanted.place.topic))
+    if unpacker.skipped:
+        _log.warning("%d messages of %r were no containers and were skipped", unpacker.skipped, wanted)
 
 
 def tell_lost(what: Lost, *, fail: bool) -> None:
@@ -97,3 +112,21 @@ def tell_lost(what: Lost, *, fail: bool) -> None:
             },
         )  # fmt: skip
     _log.warning("%s; failOnDataLoss=false: %d bytes of offsets are passed over", text, gone)
+
+
+def tell_damaged(what: Damaged, *, fail: bool) -> None:
+    """Raise OffsetsLostError for messages whose bytes are not those that were sent; without ``fail`` only log it."""
+    place = what.place
+    text = (
+        f"{what.messages} messages at offset {what.offset} of partition {place.key} of topic {place.topic!r}, or soon"
+        " behind it, have a wrong checksum, also when they are read again"
+    )
+    if fail:
+        raise OffsetsLostError(
+            text,
+            hint="look at the broker's disk, or read the others with failOnDataLoss=false",
+            details={
+                "topic": place.topic, "partition": place.key, "begin": what.offset, "messages": what.messages,
+            },
+        )  # fmt: skip
+    _log.warning("%s; failOnDataLoss=false: they are skipped", text)

@@ -12,6 +12,7 @@ from dataproxy.errors import RemoteProtocolError, StoreError
 from dataproxy.logs import logger
 from dataproxy.spark.reading.columns import own_attrs
 from dataproxy.spark.shape import schema_of_columns, timestamps
+from dataproxy.spark.tubemq.joined import BATCH_BYTES, BATCH_ROWS
 from dataproxy.stored.arrow import ArrowRows
 from dataproxy.stored.entry import StoredEntry
 
@@ -30,8 +31,6 @@ INLONG_SCHEMA: Final = schema_of_columns(
 """The columns of a record: those of the sink, then its place.  ``number`` is its place in the message."""
 
 _log = logger("spark.tubemq")
-_ROWS: Final = 10_000
-_BYTES: Final = 4 << 20
 #: Columns of `ArrowRows`, which belong to entries of a hub, and what they hold here.
 _HOMES: Final = {"partition": "source", "pack_offset": "offset", "number": "index"}
 
@@ -41,7 +40,7 @@ class Unpacker:
 
     def __init__(self, *, skip_malformed: bool) -> None:
         self._skip, self.skipped = skip_malformed, 0
-        self._rows = ArrowRows(_BYTES)
+        self._rows = ArrowRows(BATCH_BYTES)
 
     def add(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """Take the messages of a piece, and yield batches that are full.
@@ -51,17 +50,17 @@ class Unpacker:
         for index in range(piece.rows):
             one = piece.pack[index]
             try:
-                yield from self._rows.add(_entry(piece, one), _ROWS)
+                yield from self._rows.add(_entry(piece, one), BATCH_ROWS)
             except (RemoteProtocolError, StoreError) as error:
                 self._malformed(piece, one, error)
                 yield from self.rest()  # the records before the damage
-                self._rows = ArrowRows(_BYTES)
-            if self._rows.is_full(_ROWS):
+                self._rows = ArrowRows(BATCH_BYTES)
+            if self._rows.is_full(BATCH_ROWS):
                 yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Yield what is left."""
-        return self._rows.take(_ROWS)
+        return self._rows.take(BATCH_ROWS)
 
     def _malformed(self, piece: Piece, one: Record, error: RemoteProtocolError | StoreError) -> None:
         pack = piece.pack

@@ -1,6 +1,7 @@
 """Real faults: ``python -m tests.campaigns.chaos --seed S --faults N`` over real processes, sockets and kills.
 
-Three durable hubs behind a Manager, several producers with threads; N seeded faults; then calm, and the judge.  With
+Three durable hubs behind a Manager, several producers with threads, and at each hub, unless it speaks TLS, a consumer
+group of two members; N seeded faults; then calm, and the judges of producers and of groups.  With
 ``--tls`` hubs and producers speak TLS and ask each other for certificates, which are renewed all the time, and at times
 by broken files.  ``--protocol``, ``--message-type``, ``--joined-lines`` and ``--ack`` choose how messages travel.  With
 ``--failover N`` one of three hubs is killed N times at half load, and the way back of the rate is measured.  With
@@ -30,6 +31,8 @@ from tests.campaigns.chaos.toldlog import read_told
 from tests.campaigns.counters import keep
 from tests.campaigns.histories.history import History
 from tests.campaigns.histories.laws import judge
+from tests.campaigns.readers.members import Group, drain, offsets_of
+from tests.campaigns.readers.reading import Reading
 
 _OPTIONS = (
     "discovery_interval=1", "manager_timeout=0.5", "ack_timeout=1", "delivery_timeout=60", "retry_backoff=0.02",
@@ -66,6 +69,7 @@ class Dialect(NamedTuple):
         return not option.startswith("compression") or not (self.protocol == "http" or self.joined_lines)
 
 
+_DRAIN_SECONDS = 120.0  # until groups have confirmed everything; a hub that was killed divides nothing for 15 s
 _STALL_SECONDS = 1.0  # of a frozen sender: nobody can give a result meanwhile
 
 
@@ -78,11 +82,12 @@ def chaos(
     http = dialect.protocol == "http"
     options = (*_OPTIONS, *dialect.options, *(own.options if own else ()))
     variants = [tuple(option for option in variant if dialect.suits(option)) for variant in _VARIANTS]
-    hubs = [HubProcess(folder, f"hub{i}", identity=own and own.hub, reports=http) for i in range(3)]
+    hubs = [HubProcess(folder, f"hub{i}", identity=own and own.hub, reports=http, queue=not tls) for i in range(3)]
     ports = [hub.http_port if http else hub.port for hub in hubs]
     proxies = [FaultProxy(f"127.0.0.1:{port}") for port in ports[:2]]  # the third is met without one
     manager = Manager([proxy.port for proxy in proxies] + ports[2:])
     crew: list[SenderProcess] = []
+    reading, groups = Reading(), list[Group]()
     history = History(grace=_STALL_SECONDS, close_grace=5.0, resent_frames=0, with_ids=not http)
     began = time.monotonic()
     try:
@@ -92,7 +97,8 @@ def chaos(
             crew.append(SenderProcess(folder, f"p{i}", manager.url, *options, *variants[i % len(variants)]))
         for sender in crew:
             sender.ready()
-        wild = Faults(seed, hubs, crew, manager, proxies, numbered=not http)
+        groups += [] if tls else [_group(reading, hub, seed + i) for i, hub in enumerate(hubs)]
+        wild = Faults(seed, hubs, crew, manager, proxies, numbered=not http, groups=groups)
         for _ in range(faults):
             wild.one()
             if own is not None:
@@ -100,7 +106,11 @@ def chaos(
         time.sleep(1.0)
         for sender in crew:
             sender.finish()
+        if groups:
+            drain(reading, [hub.folder for hub in hubs], _DRAIN_SECONDS)
     finally:
+        for group in groups:
+            group.close()
         for sender in crew:
             sender.kill()
         for proxy in proxies:
@@ -111,17 +121,34 @@ def chaos(
     for sender in crew:
         history.resent_frames = (history.resent_frames or 0) + read_told(sender.log, history)
     read_stores([hub.folder for hub in hubs], history)
-    found = judge(history)
-    outcomes = [told.results[0].outcome for told in history.told if told.results]
+    found = [f"{violation.law} {violation.text}" for violation in judge(history)]
+    if groups:
+        found += _judge_groups(reading, hubs, history)
     facts: dict[str, object] = {
         "seed": seed, "tls": tls, **dialect._asdict(), "faults": sum(wild.done.values()), "kinds": dict(wild.done),
-        "broken_files": own.broken if own else 0,
-        "seconds": round(time.monotonic() - began, 1), "messages": len(history.told),
-        "delivered": outcomes.count("delivered"), "sent": outcomes.count("sent"), "failed": outcomes.count("failed"),
-        "expired": outcomes.count("expired"), "stored": len(history.stored), "extra_frames": history.extra_frames,
-        "resent_frames": history.resent_frames, "violations": len(found),
+        "broken_files": own.broken if own else 0, "seconds": round(time.monotonic() - began, 1),
+        **_counts(history, reading), "violations": len(found),
     }  # fmt: skip
-    return facts, [f"{violation.law} {violation.text}" for violation in found]
+    return facts, found
+
+
+def _counts(history: History, reading: Reading) -> dict[str, object]:
+    outcomes = [told.results[0].outcome for told in history.told if told.results]
+    return {
+        "messages": len(history.told),
+        **{outcome: outcomes.count(outcome) for outcome in ("delivered", "sent", "failed", "expired")},
+        "stored": len(history.stored), "extra_frames": history.extra_frames, "resent_frames": history.resent_frames,
+        "seen": len(reading.seen), "seen_again": reading.again, "packs": dict(reading.outcomes),
+    }  # fmt: skip
+
+
+def _judge_groups(reading: Reading, hubs: list[HubProcess], history: History) -> list[str]:
+    reading.compare(offsets_of(hub.folder for hub in hubs))
+    return reading.judge({(one.producer, one.sequence) for one in history.stored})
+
+
+def _group(reading: Reading, hub: HubProcess, seed: int) -> Group:
+    return Group(reading, hub.folder.name, f"tubemq://127.0.0.1:{hub.tubemq_port}", ["g"], 2, seed)
 
 
 def main() -> int:

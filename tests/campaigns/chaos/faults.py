@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dataproxy.testing import FaultProxy
 from tests.campaigns.chaos.manager import Manager
 from tests.campaigns.chaos.processes import HubProcess, SenderProcess
+from tests.campaigns.readers.members import Group
 
 __all__ = ["Faults"]
 
@@ -72,6 +73,7 @@ class Faults:
         proxies: list[FaultProxy],
         *,
         numbered: bool = True,
+        groups: Sequence[Group] = (),
     ) -> None:
         self.wrongs = [wrong for wrong in _WRONGS if numbered or wrong[0] not in _NUMBERED]
         self.proxies = proxies
@@ -79,12 +81,13 @@ class Faults:
         self.hubs = hubs
         self.senders = senders
         self.manager = manager
+        self.groups = groups
         self.done: Counter[str] = Counter()
         self.wait = threading.Event().wait
         self.kinds: dict[Callable[[], None], int] = {
             self.kill: 4, self.freeze: 12, self.long_freeze: 2, self.stop_sender: 6, self.manager_mood: 8,
             self.shorter_list: 6, self.two_frozen: 3, self.misbehave: 60, self.wire: 30,
-            self.vanish: 3,
+            self.vanish: 3, **({self.change_member: 4} if groups else {}),
         }  # fmt: skip
 
     def one(self) -> None:
@@ -154,6 +157,10 @@ class Faults:
     def stop_sender(self) -> None:
         """Stop a sender: time passes for it all at once."""
         self.rng.choice(self.senders).freeze(self.rng.choice((0.02, 0.1, 0.3)))
+
+    def change_member(self) -> None:
+        """Let a member of a consumer group leave, and another one join."""
+        self.rng.choice(self.groups).change()
 
     def manager_mood(self) -> None:
         """Let the Manager be down, slow or talk nonsense for a while."""

@@ -36,7 +36,7 @@ class HubProcess:
     """A hub that keeps its directory and its ports over kills; one in memory keeps its ports alone.
 
     ``identity``: for a hub with TLS, a file with certificate and key, and one with the authority of its clients.
-    ``reports``: it has a port of the HTTP report.
+    ``reports``: it has a port of the HTTP report.  ``queue``: it has one of TubeMQ.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class HubProcess:
         durable: bool = True,
         identity: tuple[Path, Path] | None = None,
         reports: bool = False,
+        queue: bool = False,
     ) -> None:
         self._identity = identity
         self.durable = durable
@@ -54,6 +55,7 @@ class HubProcess:
         self.log = folder / f"{name}.log"
         self.port = free_port()
         self.http_port = free_port() if reports else -1
+        self.tubemq_port = free_port() if queue else -1
         self.manager_port = free_port()
         self.process: subprocess.Popen[str] | None = None
         self.frozen = False
@@ -66,6 +68,7 @@ class HubProcess:
             str(self.port),
             str(self.http_port),
             str(self.manager_port),
+            str(self.tubemq_port),
             *map(str, self._identity or ()),
             log=self.log,
         )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import threading
 import time
@@ -24,6 +25,7 @@ def _say(**fields: Any) -> None:
 def main() -> None:
     """Read and confirm packs until a signal comes."""
     target, group, topic = sys.argv[1:]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
     with Consumer(
         target, group=group, topics=[topic], heartbeat_interval=1,
         on_assigned=lambda key: _say(assigned=key), on_revoked=lambda key, lost: _say(revoked=key, lost=lost),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# TubeMQ's servers, and ZooKeeper, for tests against software that was not written here; ../README.md says more.
+# TubeMQ's and RocketMQ's servers, and ZooKeeper, for tests against software that was not written here; ../README.md says more.
 set -eu
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -8,20 +8,22 @@ set -eu
 : "${TUBE_BROKER_ID:=1}" "${TUBE_BROKER_PORT:=8123}" "${TUBE_BROKER_WEB:=8081}"
 : "${TUBE_MASTER_PROM:=9081}" "${TUBE_BROKER_PROM:=9082}"
 : "${TUBE_META:=bdb}" "${TUBE_OFFSETS:=file}" "${TUBE_TOKEN:=abc}" "${TUBE_TOPICS:=demo:3}"
+: "${MQ_NAMESRV_PORT:=9876}" "${MQ_BROKER_PORT:=10911}"
 
-services="zookeeper tubemq-master tubemq-broker"
+services="zookeeper tubemq-master tubemq-broker rocketmq-namesrv rocketmq-broker"
 
 usage() {
     cat <<END
 usage: interop.sh COMMAND
-  fetch [PEER...]             download jars: zookeeper tubemq
-  start SERVICE...            and wait until it is ready; 'tubemq' starts both of its servers
+  fetch [PEER...]             download jars: zookeeper tubemq rocketmq
+  start SERVICE...            and wait until it is ready; 'tubemq' and 'rocketmq' start both of their servers
   stop [SERVICE...]           last started first; all without arguments
   kill SERVICE...             SIGKILL, for crash tests
   status                      what runs, its pid and resident memory
   tube-api METHOD [QUERY]     one call of the TubeMQ master's HTTP API
   tube-topic NAME [PARTITIONS]  create a topic and wait until clients can use it
-  drive PEER DRIVER ARG...    run PEER/DRIVER.java with the jars of that peer
+  mqadmin COMMAND...          RocketMQ's own admin tool
+  drive PEER DRIVER ARG...    run PEER/DRIVER.java with the jars of that peer; TUBE_CLIENT=1.5.0 has them of that version
 services: $services
 END
 }
@@ -33,7 +35,8 @@ start_zookeeper() {
     await zookeeper port_open "$ZK_PORT"
 }
 
-# Opened as a precaution: a broker unmaps its files by hand.
+# A RocketMQ broker needs jdk.internal.ref to recover after a crash; the others are opened as a precaution: brokers unmap
+# their files by hand.
 opens="--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED --add-opens=java.base/java.nio=ALL-UNNAMED --add-opens=java.base/sun.nio.ch=ALL-UNNAMED --add-opens=java.base/java.lang=ALL-UNNAMED"
 
 start_tubemq_master() {
@@ -105,11 +108,46 @@ tube_topic() {
     echo "topic $name, $parts partitions, $((SECONDS - begin)) s"
 }
 
+start_rocketmq_namesrv() {
+    local dir=$state/rocketmq-namesrv
+    jars rocketmq
+    rocketmq_home "$dir"
+    printf 'listenPort=%s\n' "$MQ_NAMESRV_PORT" >"$dir/namesrv.conf"
+    launch rocketmq-namesrv "${MQ_NAMESRV_HEAP:-128m}" "$state/lib/rocketmq/*" $opens "-Drocketmq.home.dir=$dir" "-Duser.home=$dir" \
+        org.apache.rocketmq.namesrv.NamesrvStartup -c namesrv.conf
+    await rocketmq-namesrv port_open "$MQ_NAMESRV_PORT"
+}
+
+start_rocketmq_broker() {
+    local dir=$state/rocketmq-broker
+    jars rocketmq
+    rocketmq_home "$dir"
+    render "$here/rocketmq/broker.conf.in" "$dir/broker.conf" "DIR=$dir" "PORT=$MQ_BROKER_PORT" "HA=$((MQ_BROKER_PORT + 1))" "NAMESRV=$host:$MQ_NAMESRV_PORT"
+    launch rocketmq-broker "${MQ_BROKER_HEAP:-384m}" "$state/lib/rocketmq/*" $opens "-Drocketmq.home.dir=$dir" "-Duser.home=$dir" \
+        -XX:MaxDirectMemorySize=512m org.apache.rocketmq.broker.BrokerStartup -c broker.conf
+    await rocketmq-broker broker_routed
+}
+broker_routed() { port_open "$MQ_BROKER_PORT" && grep -q 'boot success' "$state/rocketmq-broker/out.log"; }
+
+# Both servers insist on a logback file under their home.
+rocketmq_home() {
+    mkdir -p "$1/conf"
+    for name in logback_namesrv logback_broker logback_tools; do cp "$here/rocketmq/logback.xml" "$1/conf/$name.xml"; done
+}
+
+mqadmin() {
+    jars rocketmq
+    rocketmq_home "$state/rocketmq-tools"
+    "$java" -Xmx128m -cp "$state/lib/rocketmq/*" "-Drocketmq.home.dir=$state/rocketmq-tools" "-Duser.home=$state/rocketmq-tools" \
+        $opens org.apache.rocketmq.tools.command.MQAdminStartup "$@"
+}
+
 drive() {
-    local peer=$1 driver=$2; shift 2
-    jars "$peer"
-    exec "$java" -Xmx256m $opens -cp "$state/lib/$peer/*" "-Duser.home=$state" "-Dinterop.log=${INTEROP_LOG:-off}" \
-        "-Dlog4j2.configurationFile=$here/tubemq/log4j2.xml" \
+    local peer=$1 driver=$2 version=; shift 2
+    [ "$peer" != tubemq ] || version=${TUBE_CLIENT:-}
+    jars "$peer" "$version"
+    exec "$java" -Xmx256m $opens -cp "$state/lib/$peer${version:+-$version}/*" "-Duser.home=$state" "-Dinterop.log=${INTEROP_LOG:-off}" \
+        "-Dlog4j2.configurationFile=$here/tubemq/log4j2.xml" -Drocketmq.client.logUseSlf4j=true "-Dlogback.configurationFile=$here/rocketmq/logback.xml" \
         "$here/$peer/$driver.java" "$@"
 }
 
@@ -117,6 +155,7 @@ expand() {
     local name
     for name in "$@"; do
         case $name in
+            rocketmq) echo rocketmq-namesrv rocketmq-broker ;;
             tubemq) echo tubemq-master tubemq-broker ;;
             *) case " $services " in *" $name "*) echo "$name" ;; *) die "unknown service $name; there are: $services" ;; esac ;;
         esac
@@ -153,13 +192,14 @@ status() {
 command=${1:-help}; [ $# -eq 0 ] || shift
 mkdir -p "$state"
 case $command in
-    fetch) [ $# -gt 0 ] || set -- zookeeper tubemq; for peer in "$@"; do jars "$peer"; done ;;
+    fetch) [ $# -gt 0 ] || set -- zookeeper tubemq rocketmq; for peer in "$@"; do jars "$peer"; done ;;
     start) start "$@" ;;
     stop) if [ $# -eq 0 ]; then stop $services; else stop "$@"; fi ;;
     kill) crash "$@" ;;
     status) status ;;
     tube-api) tube_api "$@" | tail -n 1; echo ;;
     tube-topic) tube_topic "$@" ;;
+    mqadmin) mqadmin "$@" ;;
     drive) drive "$@" ;;
     help) usage ;;
     *) usage >&2; exit 2 ;;

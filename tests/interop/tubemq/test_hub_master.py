@@ -2,49 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.tubekit import KIT, link_jars
+from tests.support.javaclients import JAVA_SECONDS, LEFT_OUT_OF_COUNT, Java
+from tests.support.javaclients import bodies_of as bodies
+from tests.support.tubekit import link_jars
 from tests.support.tubeserver import TubeServer
 
 pytestmark = pytest.mark.timeout(400)
 
 TOPICS = {"one": 1, "three": 3}
-SECONDS = 120
-LEFT_OUT_OF_COUNT = 100_000  # a client that is to read so many ends by its time
-
-
-class Java:
-    """Commands of the Java client, each in a process of its own, which ends with the test."""
-
-    def __init__(self, home: Path, master: int) -> None:
-        self._env = {**os.environ, "INTEROP_HOME": str(home)}
-        self._master = f"127.0.0.1:{master}"
-        self.running: list[subprocess.Popen[str]] = []
-
-    def begin(self, what: str, *words: str) -> subprocess.Popen[str]:
-        """Start a command."""
-        process = subprocess.Popen(
-            [str(KIT), "drive", "tubemq", "TubeDriver", what, self._master, *words], env=self._env,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.running.append(process)
-        return process
-
-    @staticmethod
-    def told(process: subprocess.Popen[str], status: int = 0) -> list[dict[str, Any]]:
-        """Wait for the end of a command and return what it said."""
-        out, _ = process.communicate(timeout=SECONDS)
-        assert process.returncode == status, out
-        return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
 
 
 @pytest.fixture
@@ -56,18 +27,13 @@ def server(request: pytest.FixtureRequest) -> Iterator[TubeServer]:
 @pytest.fixture
 def java(server: TubeServer, tmp_path: Path) -> Iterator[Java]:
     link_jars(tmp_path)
-    java = Java(tmp_path, server.master_port)
-    try:
+    with Java(tmp_path, server.master_port) as java:
         yield java
-    finally:
-        for process in java.running:
-            process.kill()
-            process.communicate()
 
 
 def wait_for(what: Callable[[], object]) -> None:
     """Wait until something holds."""
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + JAVA_SECONDS
     while not what():
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -76,11 +42,6 @@ def wait_for(what: Callable[[], object]) -> None:
 def owners(server: TubeServer) -> list[str | None]:
     """Return who has the partitions of topic three."""
     return [server.owner("readers", "three", i) for i in range(3)]
-
-
-def bodies(lines: list[dict[str, Any]]) -> list[str]:
-    """Return the bodies that a client received."""
-    return [line["body"] for line in lines if line["event"] == "received"]
 
 
 def test_it_produces(server: TubeServer, java: Java) -> None:

@@ -20,7 +20,7 @@ from dataproxy.consumer.ranges.bounds import find_bounds
 from dataproxy.consumer.ranges.calls import Calls
 from dataproxy.consumer.ranges.keeping import GroupKeeper
 from dataproxy.consumer.ranges.places import find_places
-from dataproxy.consumer.ranges.reader import INDEX_BYTES, Lost, RangeReader
+from dataproxy.consumer.ranges.reader import INDEX_BYTES, Damaged, Lost, RangeReader
 from dataproxy.consumer.ranges.registering import Client
 from dataproxy.errors import GroupRefusedError
 from tests.support.rawclient import Connection, Sender
@@ -57,7 +57,7 @@ def send(tubemq: Servers, count: int) -> dict[str, list[tuple[int, bytes]]]:
     return found
 
 
-def raised(lost: Lost) -> None:
+def raised(lost: Lost | Damaged) -> None:
     raise AssertionError(lost)
 
 
@@ -145,6 +145,7 @@ def spark() -> Iterator[Any]:
         session.stop()
 
 
+@pytest.mark.timeout(400)
 def test_a_batch_and_a_stream(spark: Any, tubemq: Servers, config: ConsumerConfig, tmp_path: Path) -> None:
     places = find_places(config)
     with Calls(config) as calls:

@@ -1,7 +1,6 @@
 """``send``, ``tail`` and ``stats`` in this process, against a hub on loopback."""
 
 import json
-import logging
 
 import pytest
 from rich.console import Console
@@ -19,15 +18,6 @@ from dataproxy.hub import Hub
 def hub():
     with Hub() as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_before():
-    logger = logging.getLogger("dataproxy")
-    level, handlers = logger.level, list(logger.handlers)
-    yield
-    logger.setLevel(level)
-    logger.handlers[:] = handlers
 
 
 def run(*arguments):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,15 +29,6 @@ INDEX = 28
 def server() -> Iterator[TubeServer]:
     with TubeServer({"one": 1, "two": 2}, balance_s=0) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    logger = logging.getLogger("dataproxy")
-    level, handlers = logger.level, list(logger.handlers)
-    yield
-    logger.setLevel(level)
-    logger.handlers[:] = handlers
 
 
 def consume(server: TubeServer, *arguments: str, topics: str = "one", group: str = "g") -> Any:

@@ -1,7 +1,6 @@
 """``dataproxy doctor`` in this process, against a hub on loopback."""
 
 import json
-import logging
 import os
 
 import pytest
@@ -24,11 +23,6 @@ def _surroundings(monkeypatch):
             monkeypatch.delenv(name)
     for name in ("COLUMNS", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
-    logger = logging.getLogger("dataproxy")
-    level, handlers = logger.level, list(logger.handlers)
-    yield
-    logger.setLevel(level)
-    logger.handlers[:] = handlers
 
 
 @pytest.fixture

@@ -21,12 +21,6 @@ from tests.loopback.hub.peer import binary_frame, read_frame
 @pytest.fixture(autouse=True)
 def _surroundings(monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
-    logger = logging.getLogger("dataproxy")
-    level, handlers = logger.level, list(logger.handlers)
-    logger.handlers[:] = []  # other tests' commands have left theirs
-    yield
-    logger.setLevel(level)
-    logger.handlers[:] = handlers
 
 
 def run(*arguments):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import socket
 from collections.abc import Callable, Iterator
@@ -29,15 +28,6 @@ PRODUCER_CALLS = ["RegisterRequestP2M", "HeartRequestP2M", "CloseRequestP2M"]
 def server() -> Iterator[TubeServer]:
     with TubeServer({"one": 1, "three": 3}) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    logger = logging.getLogger("dataproxy")
-    level, handlers = logger.level, list(logger.handlers)
-    yield
-    logger.setLevel(level)
-    logger.handlers[:] = handlers
 
 
 def ask(target: str, topics: str = "one,three", **options: Any) -> Listing:

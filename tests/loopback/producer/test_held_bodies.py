@@ -127,13 +127,15 @@ def test_memory_that_may_change_is_copied(quiet, make):
 
 
 def test_owners_are_let_go_by_the_dispatcher_when_nothing_else_comes(quiet):
+    """By handle: names of calls are looked through now and then, and that lets owners go as well."""
     one = body(HELD)
     with dataproxy.Producer(quiet.target, group_id="g") as p:
+        stream = p.stream("s")
         before = references(one)
-        p.send_nowait("s", one)
+        stream.send_nowait(one)
         wait_for(lambda: references(one) == before)  # no further call
         many = [body(HELD, i) for i in range(100)]
-        p.send_batch("s", many)
+        stream.send_batch(many)
         wait_for(lambda: all(references(each) == 1 + 1 for each in many))
 
 

@@ -78,9 +78,9 @@ def test_what_comes_back_while_others_are_given_back():
         try:
             p.wait_ready(SECONDS)
             before = sys.getrefcount(second)
-            s = p.stream("s")  # no calls by name: with them the dispatcher looks every five seconds
-            s.send_nowait(second)
-            s.send_arrow(Slow())
+            # No calls by name: with them the dispatcher looks every five seconds.  Two streams, so two frames.
+            p.stream("s").send_nowait(second)
+            p.stream("t").send_arrow(Slow())
             server.wait_frames(2)
             frames = {first[:100] in frame: (number, frame) for number, frame in server.frames}
             number, frame = frames[True]

@@ -229,14 +229,16 @@ def test_commands_and_the_process_list(findings: Findings, tmp_path: Path) -> No
         done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=SECONDS, check=False)
         findings.keep(done.stdout, done.stderr)
     running = subprocess.Popen(
-        [*command, "hub", "--memory", "--config", str(file), "--print-urls"],
+        [*command, "hub", "--memory", "--config", str(file), "--port", "0", "--manager-port", "0", "--print-urls"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
         assert running.stdout is not None
-        findings.keep(running.stdout.readline())
+        addresses = running.stdout.readline()
+        assert addresses, "the hub has ended"
+        findings.keep(addresses)
         process = Path("/proc", str(running.pid))
         findings.keep((process / "cmdline").read_bytes().decode(), (process / "comm").read_text())
         findings.keep(*((task / "comm").read_text() for task in (process / "task").iterdir()))

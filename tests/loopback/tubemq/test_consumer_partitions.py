@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from dataproxy.consumer.stats import Lag
 from dataproxy.errors import ConfigError
 from tests.support.consumers import COMMIT, GET, Opener, drain, next_pack
 from tests.support.tubeserver import TubeServer
@@ -212,3 +213,14 @@ def test_rules_of_the_group_make_a_consumer_slow(tube: TubeServer, opened: Opene
     assert consumer.poll(0.1) is None
     calls = [call.method for call in tube.calls if call.method in (GET, COMMIT)]
     assert calls[calls.index(COMMIT) :] == [COMMIT]  # not followed by a request for the second pack
+
+
+def test_the_lag_of_a_partition_is_known_before_its_first_message(tube: TubeServer, opened: Opener) -> None:
+    for i in range(3):
+        tube.put("one", b"%d" % i)
+    consumer = opened(prefetch_bytes="64KiB")
+    assert drain(consumer, 3) == [b"0", b"1", b"2"]
+    consumer.close()
+    again = opened()
+    assert eventually(again.assignment)
+    assert eventually(lambda: again.lag() == {"1:one:0": Lag(3 * INDEX, 0, 0)}), again.lag()

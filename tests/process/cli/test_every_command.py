@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from dataproxy import Consumer
 from dataproxy.cli.app import app
 from dataproxy.hub import Hub
 from tests.support.tubeserver import TubeServer
@@ -30,8 +32,8 @@ REFUSED = "Connection refused"
 class Case(NamedTuple):
     """Say how a command is called in a circumstance, how it ends, and what it says on stderr.
 
-    ``{hub}``, ``{tcp}``, ``{tubemq}``, ``{store}``, ``{missing}``, ``{folder}``, ``{noise}`` and ``{frames}`` are
-    filled in.
+    ``{hub}``, ``{tcp}``, ``{tubemq}``, ``{member}``, ``{store}``, ``{missing}``, ``{folder}``, ``{noise}`` and
+    ``{frames}`` are filled in.
     """
 
     arguments: str
@@ -52,6 +54,21 @@ CALLS = {
     "consume": Case("consume one -g g -t {tubemq} --max 2", 0),  # nothing is confirmed: no output takes it
     "consume of json": Case("consume one -g g -t {tubemq} --max 2 --format json", 0),
     "topics": Case("topics one -t {tubemq}", 0),
+    "tubemq topics": Case("tubemq topics --hub {hub}", 0),
+    "tubemq partitions": Case("tubemq partitions g --hub {hub}", 0),
+    "tubemq groups": Case("tubemq groups --hub {hub}", 0),
+    "tubemq members": Case("tubemq members readers --hub {hub}", 0),
+    "tubemq offsets": Case("tubemq offsets readers --hub {hub} --json", 0),
+    "tubemq reset": Case("tubemq reset readers --to first --hub {hub}", 0),
+    "tubemq rules": Case("tubemq rules --hub {hub}", 0),
+    "tubemq rights": Case("tubemq rights --hub {hub}", 0),
+    "tubemq move": Case("tubemq move readers g 0 {member} --hub {hub}", 0),
+    "clients": Case("clients --hub {hub}", 0),
+    "groups": Case("groups --hub {hub}", 0),
+    "locks": Case("locks --hub {hub}", 0),
+    "transactions": Case("transactions --hub {hub}", 0),
+    "events": Case("events --hub {hub}", 0),
+    "offsets reset": Case("offsets reset readers --to first --hub {hub} --dry-run", 0),
     "stats": Case("stats --hub {hub}", 0),
     "explain": Case("explain --list", 0),
     "frames": Case("frames {frames}", 0),
@@ -154,6 +171,11 @@ NO_SERVER = {
         Case(f"topics one -t tubemq://{NOBODY}", 3, REFUSED),
         Case("topics one -t tubemq://no-such-host.invalid", 3, "no-such-host.invalid:8715"),
     ],
+    "tubemq groups": [Case(f"tubemq groups --hub http://{NOBODY}", 3, REFUSED)],
+    "tubemq reset": [Case(f"tubemq reset readers --to first --hub http://{NOBODY}", 3, REFUSED)],
+    "clients": [Case(f"clients --hub http://{NOBODY}", 3, REFUSED)],
+    "events": [Case(f"events --follow --hub http://{NOBODY}", 3, REFUSED)],
+    "offsets reset": [Case(f"offsets reset readers --to first --hub http://{NOBODY}", 3, REFUSED)],
     "stats": [Case(f"stats --hub http://{NOBODY}", 3, REFUSED)],
     "perf run": [
         Case(f"perf run http://{NOBODY}", 3, REFUSED),
@@ -187,11 +209,19 @@ def places(tmp_path_factory):
     (folder / "noise.toml").write_bytes(bytes(range(256)))
     with Hub(folder / "store") as kept:
         subprocess.run([*COMMAND, *SEND.format(tcp=kept.target).split()], input=b"a\nb\n", check=True, stderr=-3)
-    with Hub() as hub, TubeServer({"one": 1}, balance_s=0) as tubemq:
+    with (
+        Hub(tubemq_port=0) as hub,
+        TubeServer({"one": 1}, balance_s=0) as tubemq,
+        Consumer(hub.tubemq_target, group="readers", topics="g") as reader,
+    ):
         tubemq.put("one", b"a")
         tubemq.put("one", b"b")
         subprocess.run([*COMMAND, *SEND.format(tcp=hub.target).split()], input=b"a\nb\n", check=True, stderr=-3)
+        assert reader.poll(timeout=WAIT_S) is not None
         names = {name: str(folder / f"{name}.toml") for name in ("missing", "folder", "noise")}
+        with urllib.request.urlopen(f"{hub.manager_url}/hub/tubemq/members?group=readers", timeout=WAIT_S) as answer:
+            (names["member"],) = (row["member"] for row in json.load(answer)["members"])
+        names["token"] = hub._token
         names["frames"] = str(folder / "frames")
         (folder / "frames").write_bytes(bytes.fromhex("0000000101") * 3)
         names["result"] = str(folder / "result.json")
@@ -211,7 +241,10 @@ def as_users_have_it(monkeypatch, tmp_path):
 
 def start(case, places, **options):
     arguments = [word.format(**places) for word in case.arguments.split()]
-    return subprocess.Popen([*COMMAND, *arguments], stdin=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    token = {"DATAPROXY_HUB_TOKEN": places["token"]} if case.arguments.startswith(("tubemq", "offsets")) else {}
+    return subprocess.Popen(
+        [*COMMAND, *arguments], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **token}, **options
+    )
 
 
 def ended(process, data=b""):

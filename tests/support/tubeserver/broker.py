@@ -48,10 +48,15 @@ class Broker:
         """Add a topic, or give one another number of partitions."""
         self.stores.setdefault(topic, Store(partitions)).partitions = partitions
 
-    def restart(self) -> None:
-        """Forget registrations and packs that nobody confirmed, as after a crash; messages and offsets stay."""
+    def restart(self, positions: dict[_Key, Progress] | None = None) -> None:
+        """Forget registrations and packs that nobody confirmed, as after a crash; messages stay.
+
+        ``positions``: what was stored of offsets; None: all of them.
+        """
         self.locks.clear()
         self._filters.clear()
+        if positions is not None:
+            self.progress = positions
         for progress in self.progress.values():
             progress.commit(False)
 

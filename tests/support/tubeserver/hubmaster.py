@@ -9,10 +9,10 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from dataproxy.hub.clients import Clients
-from dataproxy.hub.tubemq.access import Access
-from dataproxy.hub.tubemq.answers import RefusedError
-from dataproxy.hub.tubemq.layout import Layout, TopicAt
-from dataproxy.hub.tubemq.limits import MasterLimits
+from dataproxy.hub.tubemq.cluster.access import Access
+from dataproxy.hub.tubemq.cluster.answers import RefusedError
+from dataproxy.hub.tubemq.cluster.layout import Layout, TopicAt
+from dataproxy.hub.tubemq.cluster.limits import MasterLimits
 from dataproxy.hub.tubemq.master import Master
 from dataproxy.wire.tubemq.texts import Broker
 from tests.support.tubeserver.settings import Settings
@@ -70,6 +70,15 @@ class HubMaster:
         for broker in self._brokers:
             self._layout.put(broker, topics)
         return self._master.answer(request, "127.0.0.1", now, time.time_ns() // 1_000_000)
+
+    def declare(self, broker: Broker, topics: Mapping[str, int]) -> None:
+        """Let a broker of another process come."""
+        self._master.brokers.declare(broker, {topic: TopicAt(n) for topic, n in topics.items()})
+
+    def at_brokers(self, topic: str, now: float) -> set[int]:
+        """Return the brokers at which a topic can be read now."""
+        self._master.tick(now)
+        return {one.broker.id for one in self._layout.partitions({topic})}
 
     @property
     def producers(self) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 from dataproxy.wire.tubemq import texts
 from tests.support.tubeserver.broker import Broker
 from tests.support.tubeserver.faults import Action, Faults
+from tests.support.tubeserver.hubbroker import HubBroker
 from tests.support.tubeserver.hubmaster import HubMaster
 from tests.support.tubeserver.listener import Listener
 from tests.support.tubeserver.master import Master
@@ -45,7 +46,8 @@ def _split(flag: int, payload: bytes) -> tuple[bytes, dict[str, str]]:
 class TubeServer:
     """A master and a broker with topics; ``settings`` are those of `Settings`.
 
-    ``hub_master``: the master is the hub's; with ``users``, names and passwords, it wants their signatures.
+    ``hub_master``: master and registrations are the hub's; with ``users``, names and passwords, the master wants their
+    signatures.
     A failure of the server itself, which an answer would hide, is raised at the end of the context.
     """
 
@@ -79,8 +81,9 @@ class TubeServer:
             raise self._failures[0]
 
     async def _open(self) -> None:
-        self._broker = Broker(self.settings)
-        self._brokers = [self._broker, *(Broker(self.settings) for _ in range(self.settings.more_brokers))]
+        kind = HubBroker if self._hub_master else Broker
+        self._broker = kind(self.settings)
+        self._brokers = [self._broker, *(kind(self.settings) for _ in range(self.settings.more_brokers))]
         services = [Service((2, 3), one.work, time.monotonic, self._calls, self._faults) for one in self._brokers]
         self._at_brokers = [Listener(service, self._failures) for service in services]
         self._at_broker = self._at_brokers[0]
@@ -92,7 +95,9 @@ class TubeServer:
             self._master = HubMaster(self.settings, brokers, self._users)
         else:
             self._master = Master(self.settings, brokers)
-        master = Service((1,), self._master.work, time.monotonic, self._calls, self._faults)
+        master = Service(
+            (1,), self._master.work, time.monotonic, self._calls, self._faults, brokers=self._hub_master
+        )  # fmt: skip
         self._at_master = Listener(master, self._failures)
         self._services = (master, *services)
         for listener in self._at_brokers:
@@ -205,6 +210,24 @@ class TubeServer:
         an exception, 0 if there was no answer or a test gave its bytes.
         """
         return list(self._calls)
+
+    def declare(self, broker: texts.Broker, topics: Mapping[str, int]) -> None:
+        """Let a broker of another process come to the hub's master, with topics."""
+
+        def declare() -> None:
+            assert isinstance(self._master, HubMaster)
+            self._master.declare(broker, topics)
+
+        self._ask(declare)
+
+    def at_brokers(self, topic: str) -> set[int]:
+        """Return the brokers at which the hub's master has partitions of a topic that can be read now."""
+
+        def found() -> set[int]:
+            assert isinstance(self._master, HubMaster)
+            return self._master.at_brokers(topic, time.monotonic())
+
+        return self._ask(found)
 
     @property
     def held(self) -> int:

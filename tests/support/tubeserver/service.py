@@ -40,12 +40,16 @@ class Call(NamedTuple):
 
 
 class Service:
-    """A master's or a broker's side of all calls.  One thread."""
+    """A master's or a broker's side of all calls.  One thread.
+
+    ``brokers``: the master takes those of other processes.
+    """
 
     def __init__(
         self, types: tuple[int, ...], work: Callable[[str, Any, float], Any], clock: Callable[[], float],
-        log: list[Call], faults: Faults,
+        log: list[Call], faults: Faults, *, brokers: bool = False,
     ) -> None:  # fmt: skip
+        self._brokers = brokers
         self._types, self._work, self._clock, self._log, self._faults = types, work, clock, log, faults
         self.held = 0
 
@@ -92,7 +96,7 @@ class Service:
         if service not in self._types:
             raise ServerError("java.lang.Exception", f"No service {service} found on the server")
         found = METHODS.get(method)
-        if found is None or method in (7, 8, 9):
+        if found is None or (method in (7, 8, 9) and not self._brokers):
             raise ServerError("java.lang.UnsupportedOperationException", f"method {method} is left out here")
         return found.request
 
@@ -129,7 +133,8 @@ class Service:
 
     def _note(self, kind: str, request: Any, code: int) -> None:
         topic, partition = getattr(request, "topicName", None), getattr(request, "partitionId", None)
-        self._log.append(Call(name_of(kind, request), request.clientId, topic, partition, code))
+        client = request.brokerId if "brokerId" in request.DESCRIPTOR.fields_by_name else request.clientId
+        self._log.append(Call(name_of(kind, request), client, topic, partition, code))
 
     @staticmethod
     def _exception(serial: int, version: int, error: ServerError) -> bytes:

@@ -1,6 +1,5 @@
 """Commands run in this process: nothing of them is left behind, and no environment of the caller's is seen."""
 
-import logging
 import os
 
 import pytest
@@ -11,7 +10,3 @@ def _quiet_surroundings(monkeypatch):
     for name in list(os.environ):
         if name.startswith("DATAPROXY_"):
             monkeypatch.delenv(name)
-    logger = logging.getLogger("dataproxy")
-    before = (logger.level, list(logger.handlers), logger.propagate)
-    yield
-    logger.level, logger.handlers, logger.propagate = before[0], before[1], before[2]

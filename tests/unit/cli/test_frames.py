@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from dataproxy.cli.app import app
 from tests.support.reference import frames
+from tests.support.reference.rocketvectors import FRAMES as ROCKET_FRAMES
 from tests.support.reference.tubevectors import FRAMES as TUBE_FRAMES
 from tests.support.reference.vectors import VECTORS, by_name
 
@@ -258,3 +259,29 @@ def test_where_frames_of_tubemq_begin_is_told():
     assert result.exit_code == 1
     assert f"a frame of TubeMQ's may begin at byte {len(FRAME)}" in result.stderr
     assert "only 3 of the 12 bytes" in run("ff7ff4").stderr
+
+
+ROCKETMQ = {frame["name"]: bytes.fromhex(frame["hex_json"]) for frame in ROCKET_FRAMES}
+
+
+def test_frames_of_rocketmq_are_read():
+    result = run((ROCKETMQ["send_v2"] + ROCKETMQ["pull_found"]).hex())
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "RocketMQ, request: SEND_MESSAGE_V2\n" in result.stdout
+    assert "            b (topic) = TopicTest\n" in result.stdout
+    assert "          body = hello-sync   (10 bytes)\n" in result.stdout
+    assert "RocketMQ, answer: SUCCESS\n" in result.stdout
+    assert "          message 1, 181 bytes\n" in result.stdout
+
+
+def test_frames_of_rocketmq_as_json():
+    (found,) = map(json.loads, run("--json", ROCKETMQ["pull_found"].hex()).stdout.splitlines())
+    assert (found["protocol"], found["kind"], found["code"], found["problems"]) == ("rocketmq", "answer", 0, [])
+    assert [one["queueOffset"] for one in found["messages"]] == [0, 1]
+
+
+def test_what_is_wrong_with_a_frame_of_rocketmq():
+    result = run(ROCKETMQ["pull_found"].replace(b"hello-2", b"hello-3").hex())
+    assert result.exit_code == 1
+    assert "wrong: message 1, at byte " in result.stdout
+    assert "its checksum is 2068321936; expected " in result.stderr

@@ -157,7 +157,7 @@ def test_a_choice_is_taken_reported_and_given_back() -> None:
         Address("b1", 8123), Address("b2", 8123)
     ]  # fmt: skip
     driver.taken()
-    assert driver.orders[1:] == [Hold(ALL[0], 28), Hold(ALL[3], 28)]
+    assert driver.orders[1:] == [Hold(ALL[0], 28, 280), Hold(ALL[3], 28, 280)]
     driver.answer("HeartRequestC2MV2")
     report = driver.ask("HeartRequestC2MV2").subRepInfo
     assert (report.reportSubInfo, list(report.partSubInfo)) == (True, ["t#1:0,2:1"])
@@ -257,7 +257,7 @@ def test_a_choice_that_comes_back_while_it_is_given_back() -> None:
     message = driver.ask("RegisterRequestC2B")
     assert (message.opType, message.currOffset) == (31, 140)
     driver.taken(140)
-    assert driver.orders[-1] == Hold(ALL[0], 140)
+    assert driver.orders[-1] == Hold(ALL[0], 140, 280)
 
 
 def test_a_master_that_has_forgotten_is_told_what_is_held() -> None:
@@ -320,7 +320,7 @@ def test_a_broker_that_has_moved() -> None:
     (ask,) = [one for one in driver.asks if one.name == "RegisterRequestC2B"]
     assert ask.address == Address("b9", 8123)
     driver.taken(56)
-    assert driver.orders[1:] == [Hold(moved, 56)]
+    assert driver.orders[1:] == [Hold(moved, 56, 280)]
 
 
 def test_texts_that_are_none_are_passed_over() -> None:

@@ -653,3 +653,14 @@ def test_a_pack_above_the_limit_comes_alone() -> None:
     bench.answer(commit, committed())
     (second,) = bench.requests()
     assert second.partition != first.partition
+
+
+@pytest.mark.parametrize(
+    ("offset", "end", "known"), [(280, 280, (280, 280, 0)), (28, 280, (28, 280, -1)), (28, -1, (28, -1, -1))]
+)
+def test_what_a_registration_says_of_the_end_is_known_before_the_first_answer(
+    offset: int, end: int, known: tuple[int, int, int]
+) -> None:
+    bench = Bench()
+    bench.reader.hold(2, partition=1, offset=offset, end=end)
+    assert bench.reader.offsets(2) == known

@@ -81,7 +81,7 @@ def holding(**options: Any) -> Driver:
     driver.order(10, PARTITIONS)
     for _ in PARTITIONS:
         driver.answer(currOffset=28, maxOffset=56)
-    assert driver.orders == [Hold(one, 28) for one in PARTITIONS]
+    assert driver.orders == [Hold(one, 28, 56) for one in PARTITIONS]
     driver.orders.clear()
     driver.ask("HeartRequestC2M")
     driver.answer(notAllocated=False)

@@ -53,14 +53,14 @@ def test_an_offset_is_compared_with_the_end_before_anything_moves() -> None:
     assert begins(driver) == (31, 0, 280)
     assert driver.orders == []
     driver.answer(currOffset=280, maxOffset=280)
-    assert driver.orders == [Hold(FIRST, 280), Reply(5, "", 280)]
+    assert driver.orders == [Hold(FIRST, 280, 280), Reply(5, "", 280)]
     assert driver.asks == []  # the master has nothing to learn
 
 
 def test_an_offset_behind_the_end_moves_nothing() -> None:
     driver = sought(308)
     driver.answer(currOffset=28, maxOffset=280)
-    assert driver.orders == [Hold(FIRST, 28), Reply(5, "beyond", 28, 280)]
+    assert driver.orders == [Hold(FIRST, 28, 280), Reply(5, "beyond", 28, 280)]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_places_that_need_no_comparison(offset: int, status: int, sent: int | No
     driver = sought(offset)
     assert begins(driver) == (31, status, sent)
     driver.answer(currOffset=84, maxOffset=280)
-    assert driver.orders == [Hold(FIRST, 84), Reply(5, "", 84)]
+    assert driver.orders == [Hold(FIRST, 84, 280), Reply(5, "", 84)]
 
 
 def test_a_broker_that_does_not_say_where_the_end_is_is_believed() -> None:
@@ -103,7 +103,7 @@ def test_a_lost_call_is_made_again() -> None:
         driver.poll(1)
         assert begins(driver) == (31, 0, 0)
     driver.answer(currOffset=0, maxOffset=28)
-    assert driver.orders == [Hold(FIRST, 0), Reply(5, "", 0)]
+    assert driver.orders == [Hold(FIRST, 0, 28), Reply(5, "", 0)]
 
 
 def orders(driver: Driver, kind: type[Any]) -> list[Order]:
@@ -153,7 +153,7 @@ def test_a_second_seek_takes_the_place_of_the_first(when: str) -> None:
         assert orders(driver, Hold) == []
     assert begins(driver) == (31, 2, None)
     driver.answer(currOffset=280, maxOffset=280)
-    assert driver.orders[-2:] == [Hold(FIRST, 280), Reply(6, "", 280)]
+    assert driver.orders[-2:] == [Hold(FIRST, 280, 280), Reply(6, "", 280)]
 
 
 @pytest.mark.parametrize("when", ["releasing", "waiting", "registering"])

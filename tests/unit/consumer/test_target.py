@@ -53,6 +53,10 @@ def test_tls_by_an_argument() -> None:
         ("m1:8715", "target 'm1:8715' has no scheme; write 'tubemq://"),
         ("http://m:8080", "has the unknown scheme 'http'; 8080 is the port of a master's web page; its port for"),
         ("tcp://m:46801", "has the unknown scheme 'tcp'; tcp:// is for the proxies that a producer sends to"),
+        (
+            "rocketmq://m:9876",
+            "has the unknown scheme 'rocketmq'; Topics of RocketMQ are read by PushConsumer and Pull",
+        ),
         ("tubmq://m", "has the unknown scheme 'tubmq'; write 'tubemq://"),
         (["http://m", "m2"], "has the unknown scheme 'http'"),
         (["m", "tubemqs://n"], "target 'm,tubemqs://n' has masters with and without TLS; give only one kind"),

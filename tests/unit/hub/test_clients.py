@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dataproxy.hub.clients import SCAN_S, Clients
+from dataproxy.hub.clients import SCAN_S, Client, Clients, End, Identity
 
 
 class Ended:
@@ -15,11 +15,13 @@ class Ended:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, Any, float]] = []
+        self.why: list[End] = []
         self.fails: set[str] = set()
 
-    def __call__(self, name: str, value: Any, now: float) -> None:
+    def __call__(self, name: str, value: Any, now: float, why: End) -> None:
         """Take an end."""
         self.told.append((name, value, now))
+        self.why.append(why)
         if name in self.fails:
             raise RuntimeError(name)
 
@@ -108,7 +110,7 @@ def test_an_end_that_fails_is_logged_and_does_not_stop_the_scan(caplog: pytest.L
 def test_who_is_told_of_an_end_finds_none_of_those_that_ended_with_it() -> None:
     clients = Clients()
     found: list[int] = []
-    clients.add_kind("k", 1.0, lambda name, value, now: found.append(clients.count("k")))
+    clients.add_kind("k", 1.0, lambda name, value, now, why: found.append(clients.count("k")))
     for name in "abc":
         clients.register("k", name, None, 0.0)
     clients.scan(5.0)
@@ -117,7 +119,81 @@ def test_who_is_told_of_an_end_finds_none_of_those_that_ended_with_it() -> None:
 
 def test_a_client_that_registers_anew_while_its_end_is_told_stays() -> None:
     clients = Clients()
-    clients.add_kind("k", 1.0, lambda name, value, now: clients.register("k", name, "new", now))
+    clients.add_kind("k", 1.0, lambda name, value, now, why: clients.register("k", name, "new", now))
     clients.register("k", "a", "old", 0.0)
     clients.scan(5.0)
     assert clients.value("k", "a") == "new"
+
+
+def test_each_way_to_go_says_which_it_was() -> None:
+    clients, ended = made()
+    for connection, name in enumerate("abcd"):
+        clients.register("k", name, connection, 0.0, connection)
+    assert clients.end("k", "a", 1.0)
+    assert not clients.end("k", "a", 1.0)
+    assert clients.close(1, 2.0) == 1
+    clients.register("k", "d", 3, 5.0, 3)
+    clients.scan(11.0)
+    clients.end_all("k", 12.0)
+    assert [name for name, *_ in ended.told] == list("abcd")
+    assert ended.why == [End.LEFT, End.CLOSED, End.SILENT, End.FORGOTTEN]
+    assert not any(map(clients.has_connection, range(4)))
+
+
+def test_the_end_of_a_connection_ends_all_its_clients_and_no_others() -> None:
+    clients, ended = made()
+    other = Ended()
+    clients.add_kind("other", 5.0, other)
+    clients.register("k", ("g", 1), "x", 0.0, 1)
+    clients.register("other", ("g", 1), "y", 0.0, 1)
+    clients.register("k", ("g", 2), "z", 0.0, 2)
+    assert clients.close(1, 3.0) == 2
+    assert clients.close(1, 3.0) == 0
+    assert (ended.told, other.told) == ([(("g", 1), "x", 3.0)], [(("g", 1), "y", 3.0)])
+    assert clients.count("k") == 1
+
+
+def test_a_client_that_comes_back_on_another_connection_does_not_end_with_the_old_one() -> None:
+    clients, ended = made()
+    clients.register("k", "a", "old", 0.0, 1)
+    clients.register("k", "a", "new", 1.0, 2)
+    assert clients.close(1, 2.0) == 0
+    assert clients.value("k", "a") == "new"
+    assert clients.close(2, 3.0) == 1
+    assert ended.told == [("a", "new", 3.0)]
+
+
+def test_a_snapshot_has_the_clients_of_all_kinds_and_stays_as_it_was() -> None:
+    clients, _ = made()
+    clients.add_kind("w", 5.0, Ended(), lambda name, value: Identity("wire", "consumer", name, value, "10.0.0.1:7"))
+    clients.register("k", "a", 1, 0.0)
+    clients.register("w", "b", "g", 2.0)
+    found = clients.snapshot(3.0)
+    clients.unregister("w", "b")
+    assert found == (
+        Client(Identity("", "k", "a"), 3.0, 10.0),
+        Client(Identity("wire", "consumer", "b", "g", "10.0.0.1:7"), 1.0, 5.0),
+    )
+
+
+def test_who_comes_and_goes_is_told_of_every_kind_and_by_every_way() -> None:
+    told: list[tuple[str, str | None]] = []
+
+    def hear(who: Identity, why: End | None) -> None:
+        told.append((who.client, None if why is None else why.name))
+
+    clients = Clients(hear)
+    for kind in ("k", "l"):
+        clients.add_kind(kind, 10.0, Ended())
+    for kind, name in (("k", "a"), ("k", "b"), ("k", "c"), ("l", "d"), ("l", "e")):
+        clients.register(kind, name, 1, 0.0, 7 if name == "c" else None)
+    clients.register("k", "a", 2, 1.0)  # it is there already
+    assert clients.total == 5
+    assert told == [(name, None) for name in "abcde"]
+    told.clear()
+    clients.end("k", "a", 2.0)
+    clients.unregister("l", "d")
+    clients.unregister("l", "d")
+    clients.close(7, 3.0)
+    clients.scan(20.0)
+    assert told == [("a", "LEFT"), ("d", "LEFT"), ("c", "CLOSED"), ("b", "SILENT"), ("e", "SILENT")]

@@ -73,7 +73,7 @@ def test_nothing_is_kept_from_the_frame_before():
     outcome = server.serve(text_frame(3, b"", IDS), NOW_MS)
     assert outcome == {
         "action": "reply", "code": 105, "msg_type": 3, "group": b"", "stream": b"", "records": 0, "data_time_ms": 0,
-        "order": False, "closes": False, "partition_key": b"", "entry": b"", "reply": outcome["reply"],
+        "order": False, "closes": False, "partition_key": b"", "entry": b"", "call": None, "reply": outcome["reply"],
     }  # fmt: skip
     assert server.serve(b"\0\0\0\1\x1f", NOW_MS)["reply"] == b""
 

@@ -2,7 +2,8 @@
 
 What lives here.  Growing buffers (``buf``) and borrowed bytes (``slice``); status codes (``status``); timers in a
 heap (``timers``); clocks that a simulation can replace (``clock``); the histogram of latencies (``hist``, ``hdr``);
-decimal numbers and UTF-8 (``text``); hashes, checksums and random numbers (``siphash``, ``crc``, ``rand``); fields of
+decimal numbers and UTF-8 (``text``); any bytes as such a text (``percent``); hashes, checksums and random numbers
+(``siphash``, ``crc``, ``rand``); fields of
 protobuf messages (``protobuf``); snappy
 blocks (the folder ``snappy``); columns in Arrow's layout (``column``);
 addresses of sockets (``address``); the hook that runs in a forked child (``forks``); types with slots of C

@@ -80,7 +80,7 @@ cdef class ConsumerCore:
     cdef uint32_t generation
     cdef dict holds             # number of a hold -> (topic, key of the partition); GIL
     cdef set closing            # numbers of holds that give out nothing more; GIL
-    cdef dict begun             # number of a hold that the loop may not know yet -> (key, offset); GIL
+    cdef dict begun             # number of a hold that the loop may not know yet -> (key, offset, end, bytes left); GIL
 
     def __cinit__(self, bytes client not None, bytes group not None, *, double call, double connect, double confirm,
                   double nothing, int64_t prefetch_bytes, TlsContexts tls=None, bint awaited=False):
@@ -183,9 +183,12 @@ cdef class ConsumerCore:
         c.service, c.method, c.time_us = service, method, _us(timeout)
         self.post(c)
 
-    def hold(self, int64_t number, tuple peer, str topic, int32_t partition, str key, int64_t offset, list filters,
-             bint paused=False):
-        """Read packs of a partition from now on, or from the end of a pause on; ``filters`` are bytes."""
+    def hold(self, int64_t number, tuple peer, str topic, int32_t partition, str key, int64_t offset, int64_t end,
+             list filters, bint paused=False):
+        """Read packs of a partition from now on, or from the end of a pause on; ``filters`` are bytes.
+
+        ``end``: where the partition's store ends, as its broker has said; -1: it has not.
+        """
         cdef Command* c = self.command(CM_HOLD, number)
         cdef size_t size = sum([len(one) for one in filters])
         cdef uint8_t* to
@@ -208,9 +211,9 @@ cdef class ConsumerCore:
         except BaseException:
             command_free(c)
             raise
-        c.partition, c.offset, c.paused = partition, offset, paused
+        c.partition, c.offset, c.end, c.paused = partition, offset, end, paused
         self.holds[number] = (topic, key)
-        self.begun[number] = (key, offset)
+        self.begun[number] = (key, offset, end, 0 if offset == end else -1)
         self.post(c)
 
     def release(self, int64_t number, double seconds, bint sought=False):
@@ -434,7 +437,7 @@ cdef class ConsumerCore:
             if names is not None:
                 found.append((names[1], copies[i].offset, copies[i].max_offset, copies[i].backlog))
         free(copies)
-        found.extend([(key, offset, -1, -1) for key, offset in list(self.begun.values())])
+        found.extend(list(self.begun.values()))
         return found
 
 

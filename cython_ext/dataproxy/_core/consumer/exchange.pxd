@@ -39,6 +39,7 @@ ctypedef struct Command:    # freed by the loop
     int32_t partition
     int32_t code
     int64_t offset
+    int64_t end             # of a partition's store; -1: not known
     bint paused
     Peer peer
     TubePack* pack          # one user of it

@@ -492,7 +492,8 @@ cdef int _hold(Fetch* f, Command* c) noexcept nogil:
     h.topic, h.topic_n = c.data, c.n
     h.filters, h.n_filters = c.filters, c.n_filters
     c.data, c.filters = NULL, NULL
-    h.offset, h.max_offset, h.backlog = c.offset, UNKNOWN, UNKNOWN
+    h.offset, h.max_offset = c.offset, c.end if c.end >= 0 else UNKNOWN
+    h.backlog = 0 if c.offset == c.end else UNKNOWN
     flow_begin(&h.flow)
     h.paused = c.paused
     h.state = HS_FROZEN if h.paused else HS_IDLE

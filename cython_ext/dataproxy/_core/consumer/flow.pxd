@@ -2,18 +2,11 @@
 
 from libc.stdint cimport int32_t, int64_t
 
+from dataproxy._core.wire.tubemq.volume cimport VOLUME_RULES_MOST, VolumeRule
+
 
 cdef enum:
-    VOLUME_RULES_MOST = 64      # of a set; a day has room for few
     EMPTY_RULES_MOST = 64
-
-
-ctypedef struct VolumeRule:     # bytes a minute, at times of the day
-    int32_t first_minute        # of the day, in GMT+8; both belong to it
-    int32_t last_minute
-    int64_t backlog             # it holds for larger ones
-    int64_t bytes               # a minute
-    int32_t wait_ms
 
 
 ctypedef struct EmptyRule:      # after requests in a row that found nothing

@@ -1,8 +1,7 @@
 """The wait before a partition's next request, from its newest answer and the rules.
 
 The rules are TubeMQ's: a minute of reading is a stage, which takes its limit when it begins; twelve slices of five
-seconds divide it, so that the limit is not used up at once.  A backlog is compared as masters mean it: its bytes with
-the rule's number of MiB, unscaled.
+seconds divide it, so that the limit is not used up at once.
 
 Locality: owner of the state.  Locks: none.
 """
@@ -10,12 +9,12 @@ Locality: owner of the state.  Locks: none.
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.string cimport memset
 
+from dataproxy._core.wire.tubemq.volume cimport VolumeRule, volume_rule
+
 cdef enum:
     STAGE_US = 60000000
     SLICE_US = 5000000
     SLICES = 12
-    DAY_MINUTES = 1440
-    ZONE_MINUTES = 480          # GMT+8
     FOUND = 200
     NOTHING = 404
 
@@ -27,24 +26,15 @@ cdef void flow_begin(FlowState* s) noexcept nogil:
     s.stage_end_us = -1         # over
 
 
-cdef const VolumeRule* _volume(const FlowRules* rules, int64_t backlog, int32_t minute) noexcept nogil:
-    cdef int i
-    for i in range(rules.n_volume):
-        if rules.volume[i].first_minute <= minute <= rules.volume[i].last_minute and backlog > rules.volume[i].backlog:
-            return &rules.volume[i]
-    return NULL
-
-
 cdef void _take_limit(FlowState* s, const FlowRules* group, const FlowRules* cluster, int64_t wall_ms) noexcept nogil:
-    cdef int32_t minute = <int32_t>((wall_ms // 60000 + ZONE_MINUTES) % DAY_MINUTES)
     cdef const VolumeRule* rule = NULL
     s.most_bytes = INT64_MAX
     s.wait_ms = 0
     if s.backlog < 0:
         return
-    rule = _volume(group, s.backlog, minute)
+    rule = volume_rule(group.volume, group.n_volume, s.backlog, wall_ms)
     if rule == NULL:
-        rule = _volume(cluster, s.backlog, minute)
+        rule = volume_rule(cluster.volume, cluster.n_volume, s.backlog, wall_ms)
     if rule != NULL:
         s.most_bytes = rule.bytes
         s.wait_ms = rule.wait_ms

@@ -12,7 +12,7 @@ from dataproxy._core.consumer.pack cimport Pack
 from dataproxy._core.consumer.tubepack cimport TubeItem, TubePack, tubepack_let_go, tubepack_read
 from dataproxy._core.wire.tubemq.get cimport Got
 
-__all__ = ["find_first", "read_pack"]
+__all__ = ["count_broken", "find_first", "read_pack"]
 
 
 cdef int _read(Slice data, list filters, Got* got, TubePack** out) except -1:
@@ -51,6 +51,11 @@ def read_pack(bytes answer not None, str topic not None, str partition not None,
         pack.data = answer
     text = (<const char*>got.text.p)[:got.text.n].decode("utf-8", "replace") if got.text.n else ""
     return (got.code, text, max(got.offset, -1), max(got.max_offset, -1), max(got.wait_ms, -1), got.n, pack)
+
+
+def count_broken(Pack pack not None):
+    """Return how many messages of the answer are not in ``pack`` because their checksum is wrong."""
+    return pack.pack.broken
 
 
 def find_first(Pack pack not None, Pack other not None):

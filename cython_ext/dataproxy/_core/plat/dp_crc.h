@@ -63,13 +63,22 @@ __attribute__((target(DP_CRC_TARGET))) static uint32_t dp_crc_by_processor(uint3
     for (; n; n--, p++) crc = __builtin_ia32_crc32qi(crc, *p);
     return crc;
 }
-/* x^n modulo the polynomial, reflected and moved by one bit, for n = 544 and 480, and for n = 160 and 96: what 128 bits
- * are multiplied by to stand 512, or 128, bits further on (V. Gopal and others, "Fast CRC Computation for Generic
- * Polynomials Using PCLMULQDQ Instruction", Intel, 2009).  What is left at the end are 16 bytes with the same checksum. */
+/* x^(n + 32) and x^(n - 32) modulo the polynomial, reflected and moved by one bit: what 128 bits are multiplied by to stand
+ * n bits further on (V. Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction",
+ * Intel, 2009). */
+#define DP_CRC_BY_512 _mm_set_epi64x(0x1c6e41596, 0x154442bd4)
+#define DP_CRC_BY_384 _mm_set_epi64x(0x174359406, 0x03db1ecdc)
+#define DP_CRC_BY_256 _mm_set_epi64x(0x15a546366, 0x0f1da05aa)
+#define DP_CRC_BY_128 _mm_set_epi64x(0x0ccaa009e, 0x1751997d0)
+
+__attribute__((target("pclmul"))) static inline __m128i dp_crc_move(__m128i x, __m128i by)
+{
+    return _mm_xor_si128(_mm_clmulepi64_si128(x, by, 0x00), _mm_clmulepi64_si128(x, by, 0x11));
+}
+
 __attribute__((target("pclmul"))) static inline __m128i dp_crc_fold(__m128i x, __m128i by, const uint8_t *next)
 {
-    __m128i moved = _mm_xor_si128(_mm_clmulepi64_si128(x, by, 0x00), _mm_clmulepi64_si128(x, by, 0x11));
-    return _mm_xor_si128(moved, _mm_loadu_si128((const __m128i *)next));
+    return _mm_xor_si128(dp_crc_move(x, by), _mm_loadu_si128((const __m128i *)next));
 }
 
 static const uint8_t dp_crc_steps[48] = { /* loaded at 16 - k they move bytes up by k, at 16 + k down by k */
@@ -85,32 +94,39 @@ __attribute__((target("pclmul,ssse3"))) static inline __m128i dp_crc_fold_last(_
     const __m128i down = _mm_loadu_si128((const __m128i *)(dp_crc_steps + 16 + n));
     const __m128i first = _mm_shuffle_epi8(x, up), left = _mm_shuffle_epi8(x, down);
     const __m128i last = _mm_and_si128(_mm_loadu_si128((const __m128i *)(end - 16)), _mm_cmpgt_epi8(_mm_setzero_si128(), down));
-    const __m128i moved = _mm_xor_si128(_mm_clmulepi64_si128(first, by, 0x00), _mm_clmulepi64_si128(first, by, 0x11));
-    return _mm_xor_si128(moved, _mm_or_si128(left, last));
+    return _mm_xor_si128(dp_crc_move(first, by), _mm_or_si128(left, last));
+}
+
+/* 128 bits to 96, to 64, and by Barrett's method, with floor(x^64 / P) and P, to the 32 of the checksum. */
+__attribute__((target("pclmul"))) static inline uint32_t dp_crc_reduce(__m128i x)
+{
+    const __m128i low = _mm_set_epi32(0, -1, 0, -1), by_64 = _mm_set_epi64x(0, 0x163cd6124);
+    const __m128i barrett = _mm_set_epi64x(0x1f7011641, 0x1db710641);
+    x = _mm_xor_si128(_mm_srli_si128(x, 8), _mm_clmulepi64_si128(x, DP_CRC_BY_128, 0x10));
+    x = _mm_xor_si128(_mm_srli_si128(x, 4), _mm_clmulepi64_si128(_mm_and_si128(x, low), by_64, 0x00));
+    const __m128i times = _mm_and_si128(_mm_clmulepi64_si128(_mm_and_si128(x, low), barrett, 0x10), low);
+    x = _mm_xor_si128(x, _mm_clmulepi64_si128(times, barrett, 0x00));
+    return (uint32_t)(_mm_cvtsi128_si64(x) >> 32);
 }
 
 __attribute__((target("pclmul,ssse3"))) static uint32_t dp_crc32_by_processor(uint32_t crc, const uint8_t *p, size_t n)
 {
-    const __m128i by_512 = _mm_set_epi64x(0x1c6e41596, 0x154442bd4), by_128 = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0);
-    uint8_t rest[64];
     if (n < 32) return dp_crc32_by_tables(crc, p, n);
-    __m128i folded[4];
     __m128i x = _mm_xor_si128(_mm_loadu_si128((const __m128i *)p), _mm_cvtsi32_si128((int)crc));
     if (n < 64) {
         p += 16, n -= 16;
     } else {
-        folded[0] = x;
+        __m128i folded[4] = {x};
         for (int i = 1; i < 4; i++) folded[i] = _mm_loadu_si128((const __m128i *)(p + 16 * i));
         for (p += 64, n -= 64; n >= 64; p += 64, n -= 64)
-            for (int i = 0; i < 4; i++) folded[i] = dp_crc_fold(folded[i], by_512, p + 16 * i);
-        for (int i = 1; i < 4; i++) _mm_storeu_si128((__m128i *)(rest + 16 * i), folded[i]);
-        x = folded[0];
-        for (int i = 1; i < 4; i++) x = dp_crc_fold(x, by_128, rest + 16 * i);
+            for (int i = 0; i < 4; i++) folded[i] = dp_crc_fold(folded[i], DP_CRC_BY_512, p + 16 * i);
+        /* Side by side: one after the other would wait three times. */
+        x = _mm_xor_si128(_mm_xor_si128(dp_crc_move(folded[0], DP_CRC_BY_384), dp_crc_move(folded[1], DP_CRC_BY_256)),
+            _mm_xor_si128(dp_crc_move(folded[2], DP_CRC_BY_128), folded[3]));
     }
-    for (; n >= 16; p += 16, n -= 16) x = dp_crc_fold(x, by_128, p);
-    if (n) x = dp_crc_fold_last(x, by_128, p + n, n);
-    _mm_storeu_si128((__m128i *)rest, x);
-    return dp_crc32_by_tables(0, rest, 16);
+    for (; n >= 16; p += 16, n -= 16) x = dp_crc_fold(x, DP_CRC_BY_128, p);
+    if (n) x = dp_crc_fold_last(x, DP_CRC_BY_128, p + n, n);
+    return dp_crc_reduce(x);
 }
 
 /* By hand: __builtin_cpu_supports says no in what Zig's clang links. */

@@ -5,20 +5,24 @@ The reference server answers in order, and clients rely on that, most of all cli
 So every request gets a place when it is judged, and an answer that is known too early waits in the session for the
 answers before it.
 Commits come back in order, so answers wait only because of heartbeats and refusals.
+Clients of a wire that answers in any order match an answer to its request by its number: there nothing waits.
 
 Locality: server loop.  Locks: none, except where a function says otherwise.
 """
 
+from libc.stddef cimport size_t
+
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_OK
-from dataproxy._core.server.state cimport is_compat, mark_dirty
+from dataproxy._core.server.state cimport end_session, is_compat, mark_dirty
 from dataproxy._core.server.faults.misbehaviour cimport misbehave_reply
 from dataproxy._core.server.session cimport (
-    Answer, answer_free, session_keep, session_next, session_reply, session_unsent,
+    CLOSE_MEMORY, Answer, answer_free, session_keep, session_next, session_reply, session_unsent,
 )
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_store
 
 cdef enum:
+    CALL_OWED = 512             # bytes of an answer to a call, for the bound of those that a connection has to come
     OWED = 4                    # times reply_bytes: limit for the answers of entries that are at the store
 
 
@@ -48,6 +52,8 @@ cdef int answer_give(ServerLoop* d, Session* s, int64_t place, Slice reply, cons
     """
     cdef Answer* answer
     cdef int status
+    if s.wire.any_order:
+        return _send(d, s, reply, what)
     if place != s.answered + 1:
         return _keep(d, s, place, reply, what)
     status = _send(d, s, reply, what)
@@ -85,3 +91,23 @@ cdef int _send(ServerLoop* d, Session* s, Slice reply, const FaultWhat* what) no
     relaxed_add(&d.counters.replies, 1)
     mark_dirty(d, s)
     return session_reply(s, reply)
+
+
+cdef void call_owe(ServerLoop* d, Session* s) noexcept nogil:
+    """Note that a session has an answer to come."""
+    s.pending += 1
+    s.owed_bytes += CALL_OWED
+
+
+cdef void call_forgive(Session* s) noexcept nogil:
+    """Note that a session has an answer less to come."""
+    s.pending -= 1
+    s.owed_bytes -= CALL_OWED
+
+
+cdef void call_pay(ServerLoop* d, Session* s, const void* frame, size_t n) noexcept nogil:
+    """Give a session an answer that it was owed."""
+    call_forgive(s)
+    mark_dirty(d, s)
+    if answer_give(d, s, answer_place(s), slice_of(frame, n), NULL) != ST_OK:
+        end_session(d, s, CLOSE_MEMORY)

@@ -12,6 +12,7 @@ from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
 
 cdef enum CommitterConst:
     COMMITTER_ORIGINS = 64          # server loops that can wait for room at once
+    COMMITTER_NOTICES = 2           # parts of a hub that want to know of entries
 
 
 ctypedef struct CommitterLimits:
@@ -20,12 +21,18 @@ ctypedef struct CommitterLimits:
     int64_t retain_every_ms
 
 
+# A chain was appended, and can be read; called by who appended it, before it is handed back.
+ctypedef void (*EntryNotice)(void* context, const Entry* chain) noexcept nogil
+
+
 ctypedef struct Committer:
     # Constant while the loop runs.
     const StoreOps* ops
     void* store
     EntryDone done
     CommitterLimits limits
+    EntryNotice noticed[COMMITTER_NOTICES]      # NULL: nobody more wants to know
+    void* notice_context[COMMITTER_NOTICES]
     # Guarded by mutex (the GIL is never taken while it is held).
     pthread_mutex_t mutex
     pthread_cond_t cond

@@ -9,7 +9,7 @@ from libc.string cimport memset
 from posix.time cimport CLOCK_MONOTONIC, timespec
 
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
-from dataproxy._core.server.entries cimport Entry, EntryDone, StoreOps, entry_footprint
+from dataproxy._core.server.entries cimport ENTRY_MESSAGES, Entry, EntryDone, StoreOps, entry_footprint
 from dataproxy._core.server.store.stages cimport STAGE_ANSWERED, STAGE_COMMITTED, STAGE_TAKEN, stage_passed
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_store, relaxed_add, relaxed_load, relaxed_store
@@ -68,7 +68,8 @@ cdef void committer_free(Committer* c) noexcept nogil:
 cdef int committer_submit(Committer* c, Entry* chain) noexcept nogil:
     """Queue a chain for the next commit; ST_OK, ST_FULL or ST_CLOSED.
 
-    A chain larger than the limit is taken if no other entry is held.
+    A chain larger than the limit is taken if no other entry is held, and one with a taker of its own always: such are
+    small and few.
     Locality: any thread.
     Locks: takes mutex.
     """
@@ -87,7 +88,7 @@ cdef int committer_submit(Committer* c, Entry* chain) noexcept nogil:
               c.held_bytes)
     if c.stopping:
         status = ST_CLOSED
-    elif c.held_bytes and c.held_bytes + size > c.limits.queue_bytes:
+    elif chain.back == NULL and c.held_bytes and c.held_bytes + size > c.limits.queue_bytes:
         status = ST_FULL
         _wait_for_room(c, chain.origin)
     else:
@@ -103,6 +104,14 @@ cdef int committer_submit(Committer* c, Entry* chain) noexcept nogil:
     if first:
         pthread_cond_signal(&c.cond)    # behind the lock, which the committer takes as soon as it wakes up
     return status
+
+
+cdef inline void _notice(Committer* c, const Entry* chain) noexcept nogil:
+    """Tell of a chain that was appended.  Locality: who appended it."""
+    cdef int i
+    for i in range(<int>COMMITTER_NOTICES):
+        if c.noticed[i] != NULL:
+            c.noticed[i](c.notice_context[i], chain)
 
 
 cdef bint committer_commit(Committer* c, Entry* chain) noexcept nogil:
@@ -129,9 +138,10 @@ cdef bint committer_commit(Committer* c, Entry* chain) noexcept nogil:
     stage_passed(STAGE_COMMITTED)
     relaxed_add(&c.commits, 1)
     while entry != NULL:
-        relaxed_add(&c.entries if entry.status == ST_OK else &c.refused, 1)
+        _count(c, entry)
         entry = entry.next
     _leave(c)
+    _notice(c, chain)
     return True
 
 
@@ -148,6 +158,7 @@ cdef bint committer_step(Committer* c, int64_t until_us) noexcept nogil:
     stage_passed(STAGE_TAKEN)
     c.ops.append(c.store, chain)
     _leave(c)
+    _notice(c, chain)
     relaxed_add(&c.commits, 1)
     stage_passed(STAGE_COMMITTED)
     _hand_back(c, chain)
@@ -315,7 +326,7 @@ cdef void _hand_back(Committer* c, Entry* chain) noexcept nogil:
         entry = chain
         chain = entry.next
         entry.next = NULL
-        relaxed_add(&c.entries if entry.status == ST_OK else &c.refused, 1)
+        _count(c, entry)
         share = NULL
         for i in range(n):
             if shares[i].origin == entry.origin:
@@ -336,7 +347,16 @@ cdef void _hand_back(Committer* c, Entry* chain) noexcept nogil:
 
 
 cdef void _hand_out(Committer* c, Share* shares, int n) noexcept nogil:
-    """Call ``done`` for each share.  Locality: committing thread."""
+    """Give each share to who takes it back.  Locality: committing thread."""
+    cdef EntryDone back
     cdef int i
     for i in range(n):
-        c.done(shares[i].origin, shares[i].head)
+        back = shares[i].head.back
+        if back == NULL:
+            back = c.done
+        back(shares[i].origin, shares[i].head)
+
+
+cdef inline void _count(Committer* c, const Entry* entry) noexcept nogil:
+    """Count what came of an entry.  Locality: who appended it."""
+    relaxed_add(&c.refused if entry.status != ST_OK else &c.entries, entry.kind == ENTRY_MESSAGES)

@@ -17,6 +17,15 @@ cdef enum EntryIdConst:
     ID_OF_REST = 0xFFFFFFFF     # EntryId.item: all messages of the entry that have no id of their own
 
 
+cdef enum EntryKind:
+    ENTRY_MESSAGES = 0
+    # Where a consumer group goes on in a log: `group` is the log's topic, `stream` the consumers' group, `offset` the
+    # position.  It has no value, and gets no offset.
+    ENTRY_OFFSET = 1        # nobody on a server loop waits for it
+    ENTRY_CONFIRM = 2       # `reply` answers it
+    ENTRY_FETCH = 3         # `reply` is a request for messages, which goes on once the position is stored
+
+
 cdef enum EntryIdKind:
     ID_MADE = 0             # by a producer or the Spark sink, or by place
     ID_GIVEN = 1            # by an application
@@ -31,6 +40,19 @@ ctypedef struct EntryId:    # identity of one message, of several that share one
     uint32_t messages       # number of messages with this identity
     uint32_t row            # place of the first row in its block
     int kind                # EntryIdKind
+
+
+# Takes ownership back; called on the committing thread.  chain NULL: there is room again after ST_FULL.
+ctypedef void (*EntryDone)(void* origin, Entry* chain) noexcept nogil
+
+
+ctypedef struct Joint:      # what several entries are answered together by, freed with the last of them; its user's
+    int left                # bytes follow the struct.  Entries that are not settled
+    int holders             # entries that are not freed
+    int status
+    bint answered           # somebody waits for the answer
+    uint64_t first          # offset
+    Buf ids                 # of those that are stored
 
 
 ctypedef struct Entry:      # one malloc block: the struct, then the bytes that the slices point to (see `block`)
@@ -51,10 +73,16 @@ ctypedef struct Entry:      # one malloc block: the struct, then the bytes that 
     FaultWhat* fault        # how a fault changes the reply, NULL: not at all; owned
     Slice reply             # success answer, sent after the commit; empty = no answer wanted
     bint unanswered         # `reply` is used only for a refusal
+    int kind                # EntryKind
+    uint32_t serial         # of the request; positions alone
+    uint64_t version        # of a position: one with a lower version than the stored one changes nothing
+    EntryDone back          # takes the entry back; NULL: who takes all entries of the committer
+    Joint* joint            # of one of several; NULL: it is answered alone
     Slice ids               # EntryIds, when the store keeps a de-duplication window; else empty
     uint32_t items          # messages in `value`, with ids
     # Filled by the store.
     uint64_t offset         # not set when nothing was left to store
+    uint32_t log            # the store's number of the log
     uint32_t duplicates     # messages that were not stored because they, or their ids, are stored already
     uint32_t conflicts      # messages whose id was known with other bytes, stored or not
     int64_t reach_ms        # how long such messages are remembered; -1 without a de-duplication window
@@ -71,15 +99,14 @@ ctypedef struct StoreOps:   # a store as the committer sees it; called by one th
     bint brief              # append waits for no disk, so that a server loop may call it itself
 
 
-# Takes ownership back; called on the committing thread.  chain NULL: there is room again after ST_FULL.
-ctypedef void (*EntryDone)(void* origin, Entry* chain) noexcept nogil
-
-
 ctypedef struct Middle:     # bytes of an InLongMsg that lie elsewhere, and where in parts.value they belong
     Slice bytes
     size_t at
 
 
+# A position of a consumer group, in one block: copies of topic, group and reply, and the other fields of `parts` that
+# positions have.  NULL: no memory.
+cdef Entry* entry_offset(const Entry* parts) noexcept nogil
 # Every field that is copied from `parts` is documented at Entry; parts.value is the InLongMsg alone, without `middle`:
 # the queue header is written in front of it.  With `room` the value gets a block of its own.  NULL: no memory.
 cdef Entry* entry_new(const Entry* parts, Slice source, Slice node, const Middle* middle, size_t room) noexcept nogil

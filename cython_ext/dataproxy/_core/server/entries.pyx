@@ -74,7 +74,11 @@ cdef Entry* entry_new(const Entry* parts, Slice source, Slice node, const Middle
     entry.next = NULL
     entry.fault = NULL
     entry.block = block
+    entry.kind = ENTRY_MESSAGES
+    entry.back = NULL
+    entry.joint = NULL
     entry.offset = 0
+    entry.log = 0
     entry.duplicates = 0
     entry.conflicts = 0
     entry.reach_ms = -1
@@ -86,6 +90,34 @@ cdef Entry* entry_new(const Entry* parts, Slice source, Slice node, const Middle
     entry.value = slice_of(value, size)
     if room == 0:
         at += size
+    at = _copy(at, &entry.group)
+    at = _copy(at, &entry.stream)
+    _copy(at, &entry.reply)
+    return entry
+
+
+cdef Entry* entry_offset(const Entry* parts) noexcept nogil:
+    """Return a position of a consumer group in one block, or NULL.
+
+    Locality: any thread.
+    """
+    cdef Entry* entry = <Entry*>malloc(sizeof(Entry) + parts.group.n + parts.stream.n + parts.reply.n)
+    cdef uint8_t* at = <uint8_t*>entry + sizeof(Entry)
+    if entry == NULL:
+        return NULL
+    memset(entry, 0, sizeof(Entry))
+    entry.origin = parts.origin
+    entry.session = parts.session
+    entry.kind = parts.kind
+    entry.serial = parts.serial
+    entry.version = parts.version
+    entry.back = parts.back
+    entry.partition = parts.partition
+    entry.offset = parts.offset
+    entry.group = parts.group
+    entry.stream = parts.stream
+    entry.reply = parts.reply
+    entry.reach_ms = -1
     at = _copy(at, &entry.group)
     at = _copy(at, &entry.stream)
     _copy(at, &entry.reply)
@@ -104,7 +136,12 @@ cdef void _join(uint8_t* to, Slice value, const Middle* middle) noexcept nogil:
 
 
 cdef void entry_free(Entry* entry) noexcept nogil:
-    """Release one entry.  Locality: owner."""
+    """Release one entry, and what it shares with others if it is the last.  Locality: owner, one thread for all."""
+    if entry.joint != NULL:
+        entry.joint.holders -= 1
+        if entry.joint.holders == 0:
+            buf_free(&entry.joint.ids)
+            free(entry.joint)
     free(entry.fault)
     free(entry.block)
     free(entry)

@@ -16,6 +16,7 @@ ctypedef struct Listener:
     int port                # constant while open
     int error               # errno of the last ST_SYSTEM
     const WireOps* wire     # what is spoken there; constant
+    size_t max_frame        # bytes of the largest frame that is taken; constant
     # Atomics.
     int64_t shut            # 1: the kernel refuses connections
     int64_t kills           # times that all its connections were to be closed

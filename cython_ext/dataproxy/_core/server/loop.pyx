@@ -20,15 +20,27 @@ from dataproxy._core.server.committer cimport committer_commit, committer_submit
 from dataproxy._core.server.receive cimport READ_CHUNK, loop_read, loop_reread, read_share
 from dataproxy._core.server.state cimport (
     LOOP_RUNS, LOOP_STOPS, LISTENERS_MOST, TAG_END, TAG_LISTENER, close_session, count_code, loop_clock, loop_take,
-    end_session, hold_answers, is_compat, mark_dirty, park_session, unpark_all,
+    loop_take_calls, end_session, hold_answers, is_compat, mark_dirty, park_session, unpark_all,
 )
-from dataproxy._core.server.entries cimport Entry, entry_footprint, entry_free
+from dataproxy._core.server.callback cimport calls_settle
+from dataproxy._core.server.rocketmq.ends cimport ends_note
+from dataproxy._core.server.rocketmq.lines cimport line_close
+from dataproxy._core.server.rocketmq.pulls cimport pulls_end, pulls_follow
+from dataproxy._core.server.rocketmq.sends cimport send_settled
+from dataproxy._core.server.rocketmq.waits cimport pulls_free, waits_forget
+from dataproxy._core.server.tubemq.broker cimport TubeBroker, broker_kept
+from dataproxy._core.server.tubemq.confirms cimport confirm_settled
+from dataproxy._core.server.tubemq.fetches cimport (
+    fetch_settled, fetches_end, fetches_follow, fetches_forget, fetches_free,
+)
+from dataproxy._core.server.entries cimport ENTRY_CONFIRM, ENTRY_MESSAGES, Entry, entry_footprint, entry_free
 from dataproxy._core.server.faults.release cimport release_all, release_due, release_obsolete
 from dataproxy._core.server.faults.table cimport POINT_CONNECT, FaultWhat
 from dataproxy._core.server.session cimport (
     CLOSE_ANSWERED, CLOSE_FAULT, CLOSE_IDLE, CLOSE_MEMORY, CLOSE_REFUSED, CLOSE_REPLIES, CLOSE_RESET, CLOSE_STOPPED,
     HOLD_ENDING, HOLD_FROZEN, HOLD_QUEUE, HOLD_REPLIES, HOLD_SLOW, Session, session_delivered, session_discard,
-    session_flush, session_free, session_linger, session_unsent, session_watch, table_add, table_find, table_touch,
+    session_flush, session_free, session_linger, session_source, session_unsent, session_watch, table_add, table_find,
+    table_touch,
 )
 from dataproxy._core.net.poller cimport (
     POLL_BATCH, POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_add, poller_add_fd, poller_remove,
@@ -40,6 +52,7 @@ from dataproxy._core.plat.clock cimport wall_ms
 from dataproxy._core.plat.thread cimport pthread_cond_broadcast, pthread_mutex_lock, pthread_mutex_unlock
 from dataproxy._core.server.holders cimport holder_name, holders_join
 from dataproxy._core.server.listener cimport FAMILIES, Listener, listener_accept
+from dataproxy._core.server.peers cimport peers_join
 from dataproxy._core.server.faults.misbehaviour cimport misbehave_connect
 from dataproxy._core.base.address cimport Address, address_text
 from dataproxy._core.net.tls cimport tls_adopt
@@ -51,6 +64,7 @@ cdef enum:
     NAME_CODE = 113             # the store cannot take this group or stream
     SCRATCH_KEEP = 4194304      # larger working buffers are given back
     LINGER_US = 1000000         # time for a peer to end the stream after it got our last reply
+    FRAME_MORE = 65536          # bytes of a frame that its limit does not count: lengths of TubeMQ's slices
     ACCEPT_ROUND = 64           # connections taken in one round
     ACCEPT_PAUSE_US = 100000    # after running out of descriptors
 
@@ -61,6 +75,8 @@ cdef int loop_run(ServerLoop* d) noexcept nogil:
     Locks: takes HubShared.mutex.
     """
     cdef int status = _run(d)
+    fetches_free(d)
+    pulls_free(d)
     atomic_store(&d.ended, 1)
     _tell(d)
     return status
@@ -109,6 +125,7 @@ cdef void loop_round(ServerLoop* d, PollEvent* events, int n) noexcept nogil:
         if tag == TAG_WAKEUP:
             wakeup_clear(&d.wakeup)
             _settle(d, loop_take(d))
+            calls_settle(d, loop_take_calls(d))
         elif tag < TAG_END:
             if atomic_load(&d.shared.phase) == LOOP_RUNS:
                 _accept_ready(d, tag)
@@ -123,6 +140,8 @@ cdef void loop_round(ServerLoop* d, PollEvent* events, int n) noexcept nogil:
         release_due(d)
     _expire(d)
     _submit(d)
+    fetches_follow(d)
+    pulls_follow(d)
     _relax(d)
     _flush(d)
     while d.resumed != NULL:
@@ -155,6 +174,10 @@ cdef int64_t loop_timeout(ServerLoop* d) noexcept nogil:
         until = d.accept_again_us
     if d.linger_until_us > 0 and (until < 0 or d.linger_until_us < until):
         until = d.linger_until_us
+    if d.fetch_due_us > 0 and (until < 0 or d.fetch_due_us < until):
+        until = d.fetch_due_us
+    if d.pull_due_us > 0 and (until < 0 or d.pull_due_us < until):
+        until = d.pull_due_us
     if d.delayed != NULL and (until < 0 or d.delayed.due_us < until):
         until = d.delayed.due_us
     if atomic_load(&d.shared.phase) != LOOP_RUNS:
@@ -178,6 +201,8 @@ cdef bint _goes_on(ServerLoop* d) noexcept nogil:
     if d.accepting or d.accept_again_us > 0:
         _accept_pause(d, 0)
     release_all(d)
+    fetches_end(d)
+    pulls_end(d)
     following = d.table.idle_first
     while following != NULL:
         s = following
@@ -269,18 +294,31 @@ cdef void _settle(ServerLoop* d, Entry* chain) noexcept nogil:
         chain = entry.next
         relaxed_store(&d.queued_bytes, relaxed_load(&d.queued_bytes) - <int64_t>entry_footprint(entry))
         d.outstanding -= 1
-        if entry.status == ST_OK:
+        if entry.kind != ENTRY_MESSAGES:
+            if entry.status == ST_OK:
+                broker_kept(<TubeBroker*>d.shared.broker, entry)
+        elif entry.status == ST_OK:
             _count_stored(d, entry)
         else:
             count_code(d, NAME_CODE if entry.status == ST_LIMIT else REFUSE_CODE)
         s = table_find(&d.table, entry.session)
         if s == NULL:
             relaxed_add(&d.counters.unanswered, 1)
+            if entry.joint != NULL:
+                send_settled(d, NULL, entry)
         else:
             dp_assert(s.pending > 0, "an entry that comes back was sent: pending=%ld", s.pending)
             s.pending -= 1
             s.owed_bytes -= entry.reply.n
-            _answer(d, s, entry)
+            s.confirms -= entry.kind != ENTRY_MESSAGES
+            if entry.joint != NULL:
+                send_settled(d, s, entry)
+            elif entry.kind == ENTRY_MESSAGES:
+                _answer(d, s, entry)
+            elif entry.kind == ENTRY_CONFIRM:
+                confirm_settled(d, s, entry)
+            else:
+                fetch_settled(d, s, entry)
         entry_free(entry)
 
 
@@ -315,6 +353,10 @@ cdef void _answer(ServerLoop* d, Session* s, Entry* entry) noexcept nogil:
         fault = NULL
     elif entry.unanswered:
         reply.n = 0
+    elif s.wire.tell_stored != NULL and reply.n > 0:
+        other.n = 0
+        status = s.wire.tell_stored(reply.p, reply.n, entry.partition, entry.offset, other)
+        reply = slice_of(other.p, other.n)
     elif entry.reach_ms >= 0 and reply.n > 0 and not is_compat(d, s):
         other.n = 0
         status = s.wire.tell_known(reply.p, reply.n, entry.duplicates, entry.conflicts, entry.reach_ms // 1000, other)
@@ -415,6 +457,9 @@ cdef void _bury(ServerLoop* d) noexcept nogil:
     while d.graves != NULL:
         s = d.graves
         d.graves = s.grave_next
+        fetches_forget(d, s)
+        waits_forget(d, s)
+        line_close(d, s)
         session_free(s)
 
 
@@ -529,20 +574,26 @@ cdef void _turn_away(ServerLoop* d, int fd, int reason) noexcept nogil:
 
 
 cdef void _welcome(ServerLoop* d, int fd, const Address* peer, int listener) noexcept nogil:
-    """Make a session for a new connection."""
-    cdef Session* s = table_add(&d.table, d.shared.max_frame + READ_CHUNK)
+    """Make a session for a new connection.  Locks: takes Peers.mutex for a producer of DataProxy."""
+    cdef int port
+    cdef Session* s = table_add(&d.table, d.shared.listeners[listener].max_frame + FRAME_MORE + READ_CHUNK)
     if s == NULL:
         _turn_away(d, fd, CLOSE_MEMORY)
         return
     s.holder = holders_join(&d.holders, holder_name(peer))
     table_touch(&d.table, s, d.now_us)
     relaxed_store(&d.sessions, d.table.count)
-    address_text(peer, s.source)
+    port = address_text(peer, s.source)
     s.source_n = <unsigned char>strlen(s.source)
     s.listener = listener
     s.wire = d.shared.listeners[listener].wire
     s.number = atomic_add(&d.shared.listeners[listener].accepted, 1)
     s.interest = POLL_READ
+    if listener < d.shared.producer_listeners:
+        s.peer = peers_join(&d.peers, s.id, listener, session_source(s), port, d.now_us)
+    if d.shared.remoting != NULL and s.wire == d.shared.remoting_wire:
+        s.remoting = True
+        ends_note(fd, peer, &s.near, &s.far)
     if s.holder == NULL:
         transport_adopt(&s.transport, fd, NULL)
         close_session(d, s, CLOSE_MEMORY)

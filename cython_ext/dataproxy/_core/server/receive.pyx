@@ -5,6 +5,7 @@ Locks: none, except where a function says otherwise.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport malloc
+from libc.string cimport memset
 
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NEED_DATA, ST_OK, ST_WANT_READ, ST_WANT_WRITE
@@ -15,6 +16,9 @@ from dataproxy._core.server.state cimport (
 from dataproxy._core.server.entries cimport Entry, Middle, entry_footprint, entry_new, ids_read
 from dataproxy._core.server.faults.table cimport DO_REPLY, POINT_BYTES, FaultWhat
 from dataproxy._core.server.holders cimport HOLDS_FRAMES
+from dataproxy._core.server.peers cimport peers_count
+from dataproxy._core.server.rocketmq.dispatch cimport command_begin
+from dataproxy._core.server.tubemq.dispatch cimport call_begin
 from dataproxy._core.server.faults.misbehaviour cimport (
     FRAME_GOES_ON, FRAME_STAYS, misbehave_after, misbehave_frame, misbehave_received, misbehave_room,
 )
@@ -29,7 +33,7 @@ from dataproxy._core.net.recvbuf cimport (
 from dataproxy._core.net.tls cimport TLS_FIRST, transport_tls
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_store
 from dataproxy._core.plat.clock cimport wall_ms
-from dataproxy._core.wire.api cimport REQ_CLOSE, REQ_STORE, Request
+from dataproxy._core.wire.api cimport REQ_CALL, REQ_CLOSE, REQ_STORE, FrameMark, Request
 
 cdef enum:
     QUEUE_FULL = 114            # the reference server refuses order messages with it; others wait
@@ -138,12 +142,16 @@ cdef bint _frames(ServerLoop* d, Session* s, int64_t receive_ms) noexcept nogil:
     Locality: server loop.
     """
     cdef Slice data = recvbuf_data(&s.received)
+    cdef size_t most = d.shared.listeners[s.listener].max_frame
     cdef size_t at = 0
     cdef size_t size = 0
     cdef int64_t frames = 0
     cdef int status
     while at < data.n and not s.hold & (HOLD_ENDING | HOLD_FROZEN | HOLD_REPLIES):
-        status = s.wire.delimit(data.p + at, data.n - at, d.shared.max_frame, &size)
+        if s.wire.delimit_on != NULL:
+            status = s.wire.delimit_on(&s.mark, data.p + at, data.n - at, most, &size)
+        else:
+            status = s.wire.delimit(data.p + at, data.n - at, most, &size)
         if status == ST_NEED_DATA:
             break
         if status == ST_LIMIT:
@@ -156,12 +164,15 @@ cdef bint _frames(ServerLoop* d, Session* s, int64_t receive_ms) noexcept nogil:
             break
         frames += 1
         at += size
+        memset(&s.mark, 0, sizeof(FrameMark))
         if answers_abound(d, s):
             s.hold |= HOLD_REPLIES
             mark_dirty(d, s)
     recvbuf_consume(&s.received, at)
     if frames > 0:
         relaxed_add(&d.counters.frames, frames)
+        if s.peer != NULL:
+            relaxed_store(&s.peer.seen_us, d.now_us)
         if d.profile.compat:
             table_touch(&d.table, s, d.now_us)
     return frames > 0
@@ -220,6 +231,12 @@ cdef void _act(ServerLoop* d, Session* s, Request* r, int64_t receive_ms, const 
     if r.action == REQ_STORE:
         _chain(d, s, r, receive_ms, what)
         return
+    if r.action == REQ_CALL:
+        if s.remoting:
+            command_begin(d, s, r)
+        else:
+            call_begin(d, s, r)
+        return
     if r.code != 0:
         count_code(d, r.code)
     elif r.heartbeat:
@@ -232,6 +249,7 @@ cdef void _chain(ServerLoop* d, Session* s, Request* r, int64_t receive_ms, cons
     """Copy an accepted request into an entry at the end of this round's chain.
 
     Locality: server loop.
+    Locks: takes Peers.mutex for a stream that is new on a connection.
     """
     cdef Entry parts
     cdef Entry* entry
@@ -271,6 +289,8 @@ cdef void _chain(ServerLoop* d, Session* s, Request* r, int64_t receive_ms, cons
     else:
         d.chain_last.next = entry
     d.chain_last = entry
+    if s.peer != NULL:
+        peers_count(&d.peers, s.peer, r.group, r.stream, r.records)
     entry.place = answer_place(s)
     s.owed_bytes += entry.reply.n
     s.pending += 1
@@ -279,13 +299,17 @@ cdef void _chain(ServerLoop* d, Session* s, Request* r, int64_t receive_ms, cons
 
 
 cdef uint32_t _partition(ServerLoop* d, Request* r) noexcept nogil:
-    """Choose the log: one partition for each key, else for each stream, so that both keep their order.
+    """Choose the log, unless the request names it: one partition for each key, else for each stream.
+
+    So both keep their order.
 
     Locality: server loop.
     """
     cdef Slice key = r.partition_key if r.partition_key.n > 0 else r.stream
     cdef uint32_t digest = 2166136261U
     cdef size_t i
+    if r.partition >= 0:
+        return <uint32_t>r.partition
     if d.shared.partitions <= 1:
         return 0
     for i in range(key.n):

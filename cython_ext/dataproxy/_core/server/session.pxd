@@ -4,13 +4,15 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.server.calls cimport Endpoint
 from dataproxy._core.server.faults.table cimport FaultWhat, SessionFaults
 from dataproxy._core.server.holders cimport HOLDING_KINDS, Holder, Holding
+from dataproxy._core.server.peers cimport Peer
 from dataproxy._core.base.address cimport ADDRESS_TEXT
 from dataproxy._core.net.poller cimport Poller
 from dataproxy._core.net.recvbuf cimport RecvBuf
 from dataproxy._core.net.transport cimport Transport
-from dataproxy._core.wire.api cimport WireOps
+from dataproxy._core.wire.api cimport FrameMark, WireOps
 
 
 cdef enum CloseReason:
@@ -55,19 +57,21 @@ ctypedef struct Session:    # owned by one server loop
     Session* grave_next     # closed, freed at the end of the round
     uint64_t id             # generation << 32 | slot
     int64_t active_us       # last activity, for the idle limit
-    int64_t pending         # entries on their way through the store, and replies that a fault holds back
+    int64_t pending         # entries on their way through the store, calls, and replies that a fault holds back
     int64_t places          # places given to requests that have an answer, or go to the store
     int64_t answered        # the last place whose answer was given; answers go out in the order of places
     Answer* waiting         # answers whose turn has not come, by place
     Answer* waiting_last
     size_t waiting_bytes
-    size_t owed_bytes       # answers of the entries that are on their way through the store
+    size_t owed_bytes       # answers of the entries that are on their way through the store, and of calls
+    Peer* peer              # of a producer of DataProxy: what is known of it; NULL: nothing
     Holder* holder          # the address that its memory is counted for
     Holding holdings[HOLDING_KINDS]
     int64_t number          # of the connection at its listener, from 1
     int64_t received_bytes
     SessionFaults* faults   # NULL until a fault looks at the session
     Transport transport
+    FrameMark mark          # of the frame that `received` begins with
     RecvBuf received        # at most one half-received frame between rounds, unless HOLD_REPLIES or HOLD_FROZEN
     Buf output              # replies; those before output_start are written
     size_t output_start
@@ -81,6 +85,12 @@ ctypedef struct Session:    # owned by one server loop
     bint parked
     bint lingers            # all answers are sent; bytes that come are discarded until the peer ends the stream too
     bint closed
+    int confirms            # positions of consumers that are on their way to the store
+    bint remoting           # it speaks RocketMQ's protocol; only then the next three are used
+    Endpoint near
+    Endpoint far
+    void* line              # server/rocketmq/lines; one block, NULL: nothing yet
+    void* polls             # what it asks for and waits for (server/tubemq/fetches); one block, NULL: nothing yet
     uint8_t source_n
     char source[ADDRESS_TEXT]   # numeric address of the peer
 

@@ -181,6 +181,8 @@ cdef void session_free(Session* s) noexcept nogil:
         s.waiting = answer.next
         answer_free(answer)
     buf_free(&s.output)
+    free(s.polls)
+    free(s.line)
     faultsession_free(s.faults)
     free(s)
 

@@ -8,7 +8,9 @@ from dataproxy._core.server.entries cimport Entry, IdReader
 from dataproxy._core.server.faults.table cimport FaultTable, Held
 from dataproxy._core.server.holders cimport Holders
 from dataproxy._core.server.listener cimport FAMILIES, Listener
+from dataproxy._core.server.peers cimport Peers
 from dataproxy._core.server.session cimport CLOSE_REASONS, Session, SessionTable
+from dataproxy._core.server.calls cimport Call, CallQueue
 from dataproxy._core.net.tlsholder cimport TlsHolder
 from dataproxy._core.net.poller cimport Poller, Wakeup
 from dataproxy._core.net.recvbuf cimport RecvBuf
@@ -17,11 +19,11 @@ from dataproxy._core.wire.api cimport Request, ServerProfile, WireOps
 
 
 cdef enum:
-    LISTENERS_MOST = 128            # of both kinds, TCP and HTTP
+    LISTENERS_MOST = 132            # of all kinds: TCP and HTTP of 64 nodes, TubeMQ, and two of RocketMQ
     TAG_WAKEUP = 1                  # in the poller; session ids are larger than all tags
     TAG_LISTENER = 2                # and the index of the listener, for its second family LISTENERS_MOST more
-    TAG_END = 258
-    LOOP_CODES = 256                # error codes counted one by one; higher codes are counted in the last place
+    TAG_END = 266
+    LOOP_CODES = 600                # error codes counted one by one; higher codes are counted in the last place
 
 
 cdef enum LoadSource:
@@ -56,6 +58,7 @@ ctypedef struct HubShared:          # constant while server loops run, except th
     const WireOps* wire             # of what is stored
     Listener* listeners
     int listener_count
+    int producer_listeners          # of them: those of DataProxy's producers, which are the first
     FaultTable* faults              # never NULL while server loops run
     ServerProfile profile           # what is a listener's own is taken from there: state.take_profile
     size_t max_frame
@@ -66,7 +69,13 @@ ctypedef struct HubShared:          # constant while server loops run, except th
     int64_t held_bytes              # half-received frames, and as much of unread answers, for each server loop
     uint32_t partitions
     TlsHolder* tls                  # settings of all connections; NULL: they are plain
+    CallQueue* calls                # calls of control; NULL: no listener takes any
+    void* remoting                  # what RocketMQ's clients need (server/rocketmq); NULL: no listener is theirs
+    const WireOps* remoting_wire    # what they speak
+    void* broker                    # what calls of data look at (server/tubemq); NULL: no listener takes any
     # Atomics.
+    int64_t least_token             # ServerProfile
+    int64_t most_token
     int64_t connections
     int64_t clock_skew_us           # added to the monotonic clock (tests)
     int64_t phase                   # LoopPhase
@@ -78,11 +87,14 @@ ctypedef struct HubShared:          # constant while server loops run, except th
 
 ctypedef struct ServerLoop:
     HubShared* shared
+    int number                      # of the loop in its hub
     # Any thread.
     Wakeup wakeup
-    pthread_mutex_t mutex           # guards inbox
+    pthread_mutex_t mutex           # guards the inbox
     Entry* inbox                    # entries back from the store, in commit order
     Entry* inbox_last
+    Call* called                    # calls of control that are answered
+    Call* called_last
     int64_t queued_bytes            # atomic; changed by the loop only
     int64_t sessions                # atomic copy of table.count
     int64_t frame_bytes             # atomic copy: bytes of half-received frames
@@ -90,6 +102,7 @@ ctypedef struct ServerLoop:
     int64_t ended                   # atomic: the loop has returned
     int64_t followed                # atomic: number of orders that it has carried out
     LoopCounters counters
+    Peers peers                     # producers of DataProxy that are connected
     # The loop only.
     Poller poller
     SessionTable table
@@ -100,6 +113,10 @@ ctypedef struct ServerLoop:
     Entry* chain                    # accepted in this round
     Entry* chain_last
     int64_t outstanding             # entries at the store
+    void* fetches                   # calls that wait for messages (server/tubemq); NULL: none ever did
+    void* pulls                     # the same of RocketMQ's clients (server/rocketmq)
+    int64_t pull_due_us             # as the next
+    int64_t fetch_due_us            # when the first of them has waited for long enough; 0: none waits
     Holders holders                 # who holds half-received frames and unread answers
     bint collecting                 # connections that hold too much memory are being closed
     bint choked                     # the queue is full
@@ -123,7 +140,9 @@ cdef void loop_release(ServerLoop* d) noexcept nogil                    # its de
 cdef void loop_free(ServerLoop* d) noexcept nogil                       # after the loop and the committer have ended
 cdef int64_t loop_clock(ServerLoop* d) noexcept nogil
 cdef void loop_done(void* origin, Entry* chain) noexcept nogil          # the committer's callback, any thread
-cdef Entry* loop_take(ServerLoop* d) noexcept nogil                     # everything in the inbox
+cdef void loop_answered(void* origin, Call* call) noexcept nogil        # takes an answered call back, any thread
+cdef Entry* loop_take(ServerLoop* d) noexcept nogil                     # all entries in the inbox
+cdef Call* loop_take_calls(ServerLoop* d) noexcept nogil                # all calls there
 cdef bint is_compat(const ServerLoop* d, const Session* s) noexcept nogil
 cdef void take_profile(ServerLoop* d, Session* s) noexcept nogil        # that of the session's listener, as it is now
 cdef void mark_dirty(ServerLoop* d, Session* s) noexcept nogil

@@ -17,6 +17,8 @@ from dataproxy._core.server.session cimport (
     CLOSE_MEMORY, CLOSE_REPLIES, HOLD_ENDING, HOLD_QUEUE, session_free, session_source, session_unsent, session_watch,
     table_find, table_free, table_init, table_remove, table_touch,
 )
+from dataproxy._core.server.calls cimport call_free_chain
+from dataproxy._core.server.peers cimport peers_end, peers_free, peers_init
 from dataproxy._core.net.poller cimport (
     poller_close, poller_open, poller_remove, wakeup_close, wakeup_open, wakeup_signal,
 )
@@ -46,6 +48,7 @@ cdef int loop_init(ServerLoop* d, HubShared* shared) noexcept nogil:
     pthread_mutex_init(&d.mutex, NULL)
     table_init(&d.table)
     holders_init(&d.holders)
+    peers_init(&d.peers)
     buf_init(&d.request.reply)
     buf_init(&d.request.entry)
     buf_init(&d.request.scratch)
@@ -69,11 +72,14 @@ cdef void loop_free(ServerLoop* d) noexcept nogil:
         session_free(s)
     table_free(&d.table)
     holders_free(&d.holders)
+    peers_free(&d.peers)
     entry_free_chain(d.inbox)
     entry_free_chain(d.chain)
+    call_free_chain(d.called)
     held_free_all(d.delayed)
     d.inbox = NULL
     d.chain = NULL
+    d.called = NULL
     d.delayed = NULL
     buf_free(&d.request.reply)
     buf_free(&d.request.entry)
@@ -139,6 +145,39 @@ cdef Entry* loop_take(ServerLoop* d) noexcept nogil:
     return chain
 
 
+cdef void loop_answered(void* origin, Call* call) noexcept nogil:
+    """Hand an answered call back to the server loop it came from.
+
+    Locality: any thread.
+    Locks: takes ServerLoop.mutex.
+    """
+    cdef ServerLoop* d = <ServerLoop*>origin
+    call.next = NULL
+    pthread_mutex_lock(&d.mutex)
+    if d.called == NULL:
+        d.called = call
+    else:
+        d.called_last.next = call
+    d.called_last = call
+    pthread_mutex_unlock(&d.mutex)
+    wakeup_signal(&d.wakeup)
+
+
+cdef Call* loop_take_calls(ServerLoop* d) noexcept nogil:
+    """Take the answered calls out of the inbox.
+
+    Locality: server loop.
+    Locks: takes ServerLoop.mutex.
+    """
+    cdef Call* chain
+    pthread_mutex_lock(&d.mutex)
+    chain = d.called
+    d.called = NULL
+    d.called_last = NULL
+    pthread_mutex_unlock(&d.mutex)
+    return chain
+
+
 cdef bint is_compat(const ServerLoop* d, const Session* s) noexcept nogil:
     """Tell whether the session's listener copies the reference server.
 
@@ -163,6 +202,8 @@ cdef void take_profile(ServerLoop* d, Session* s) noexcept nogil:
     d.profile.service_code = <int>relaxed_load(&listener.service_code)
     d.profile.port = listener.port
     d.profile.peer = session_source(s)
+    d.profile.least_token = relaxed_load(&d.shared.least_token)
+    d.profile.most_token = relaxed_load(&d.shared.most_token)
 
 
 cdef void mark_dirty(ServerLoop* d, Session* s) noexcept nogil:
@@ -234,12 +275,15 @@ cdef void close_session(ServerLoop* d, Session* s, int reason) noexcept nogil:
     """Close the connection; its memory is released at the end of the round.
 
     Locality: server loop.
+    Locks: takes Peers.mutex.
     """
     if s.closed:
         return
     s.closed = True
     if s.parked:
         _unpark(d, s)
+    peers_end(&d.peers, s.peer, reason)
+    s.peer = NULL
     recvbuf_free(&s.received)
     relaxed_store(&d.queued_bytes, relaxed_load(&d.queued_bytes) - <int64_t>s.waiting_bytes)
     s.waiting_bytes = 0

@@ -18,11 +18,19 @@ table takes the frames of both.  ``registry`` finds the table for a family of fr
 
 ``tubemq`` is the RPC of the queue behind a DataProxy: ``const``, ``frame``, ``rpc`` (what stands around each call),
 ``get``, ``send`` and ``commit`` (messages on the way of data), ``payload``, and ``record`` (as brokers store them).
-``request`` and ``reply`` are a producer's, and ``codec`` is its table, which has a client's role alone.
+``request`` and ``reply`` are a producer's, and ``codec`` is its table; ``serve`` and ``answers`` are a server's, and
+``stored`` and ``deliver`` are messages as a hub keeps them, and packs of these.  ``volume`` is which flow rule holds.
+
+``rocketmq`` is the remoting of RocketMQ 4.x, in both roles: ``const``, ``frame`` (found and
+taken apart), ``header`` (read, of both forms), ``jsontext`` (the JSON in one form), ``write`` (frames written),
+``values`` (numbers that are texts), ``send`` and ``pull`` (messages on the way of data), ``stored`` (messages as
+brokers store them, items of batches, ids) and ``properties``.  ``serve`` is a server's, ``codec`` its table, and
+``entry`` has messages as a hub keeps them.
 
 Threads.  Any thread, without the GIL; the caller owns all buffers.  Locks: none.
 
 What it may use.  ``base`` and ``plat/endian``; a wire also sees ``wire/api`` and itself, and no other wire but for
-``inlongv1``.  No sockets, clocks, threads, atomic operations, and no Python objects outside ``message``.  All other
-folders see ``wire/api`` alone; only ``producer`` and ``server`` cimport ``registry``, to pick a table.
+``inlongv1``, and for ``tubemq`` and ``rocketmq``, which see containers.  No sockets, clocks, threads, atomic
+operations, and no Python objects outside ``message``.  All other folders see ``wire/api`` alone, but for those that
+speak TubeMQ or RocketMQ; only ``producer`` and ``server`` cimport ``registry``, to pick a table.
 """

@@ -4,7 +4,7 @@ A wire has no sockets, clocks, locks or Python objects.  Time is an argument.  E
 run on any thread.  Slices in results borrow from the bytes that were passed in.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.slice cimport Slice, slice_of
@@ -89,6 +89,17 @@ cdef enum RequestAction:
     REQ_STORE = 1           # store `entry`, then send `reply` (if not empty)
     REQ_REPLY = 2           # nothing to store: send `reply` (if not empty) now
     REQ_CLOSE = 3           # close the connection without a byte
+    REQ_CALL = 4            # not for the store: `call_kind` says who answers it
+
+
+cdef enum CallKind:
+    CALL_CONTROL = 1        # who is a member of what, and reads what
+    CALL_FETCH = 2          # stored messages are asked for
+    CALL_CONFIRM = 3        # messages that were fetched count as read
+
+
+ctypedef struct FrameMark:      # how far the first frame of a stream was looked at; all zero before its first byte
+    uint64_t place[4]           # the wire's own
 
 
 ctypedef struct Request:    # what a server does with one frame; used again for the next, after request_begin
@@ -102,6 +113,13 @@ ctypedef struct Request:    # what a server does with one frame; used again for 
     int64_t data_time_ms
     bint order              # syncSend=true
     Slice partition_key
+    int32_t partition       # of the group that the request names; -1: the server chooses it
+    int call_kind           # CallKind; this and the next five with REQ_CALL
+    uint32_t serial         # what the answer has to carry
+    int32_t version
+    int32_t service
+    int32_t method
+    Slice call              # the message of the request, borrowed from the frame or from `scratch`
     bint unanswered         # with REQ_STORE: a success gets no answer; a refusal is made from `reply`
     bint closes             # the connection ends after this answer
     Buf reply               # the answer to send (after the commit for REQ_STORE)
@@ -123,6 +141,13 @@ cdef inline void request_begin(Request* r) noexcept nogil:
     r.data_time_ms = 0
     r.order = False
     r.partition_key = slice_of(NULL, 0)
+    r.partition = -1
+    r.call_kind = 0
+    r.serial = 0
+    r.version = 0
+    r.service = 0
+    r.method = 0
+    r.call = slice_of(NULL, 0)
     r.unanswered = False
     r.closes = False
     r.reply.n = 0
@@ -150,6 +175,10 @@ ctypedef struct ServerProfile:  # settings of the server role; constant while th
     Slice peer              # numeric address of the client
     size_t max_frame        # 0: no limit
     int port                # with compat: written into the trace, where an address is expected
+    uint32_t partitions     # of each group, for requests that name one
+    size_t max_message      # bytes of one message, for wires whose messages have a limit of their own
+    int64_t least_token     # requests of data have to show a number from here on ...
+    int64_t most_token      # ... to here; -1: nobody is asked for one
     bint (*known)(void* context, Slice group, Slice stream) noexcept nogil   # NULL: every topic is known
     # Look up numeric ids; NULL: requests that use them are refused.
     void (*numbered)(void* context, uint32_t group_num, uint32_t stream_num, NumberedNames* out) noexcept nogil
@@ -174,9 +203,13 @@ ctypedef struct WireOps:
     bint in_turn
     bint shaken             # a server may keep its answers until a heartbeat asks for one
     size_t spread           # bytes that one byte of a body becomes in a frame, at most
+    bint any_order          # a client finds the request of an answer by its number: a server need not keep their order
     # Find the first frame in p[0:n]: ST_OK with *size, ST_NEED_DATA (with *size, or 0 while unknown),
     # ST_LIMIT (frame over max_frame) or ST_PROTOCOL (stream out of step; close).
     int (*delimit)(const uint8_t* p, size_t n, size_t max_frame, size_t* size) noexcept nogil
+    # The same for a reader that gets a frame in many parts: `mark` has what was looked at, and nothing is looked at
+    # twice.  NULL: `delimit` needs no more than the first bytes.
+    int (*delimit_on)(FrameMark* mark, const uint8_t* p, size_t n, size_t max_frame, size_t* size) noexcept nogil
     # --- client role
     # Parse one whole frame from a server.  ST_OK or ST_PROTOCOL.
     int (*parse_reply)(const uint8_t* p, size_t n, WireEvent* event) noexcept nogil
@@ -213,6 +246,9 @@ ctypedef struct WireOps:
     # The same, but the reply stays a success and tells how many messages the server knew before (WireEvent).
     int (*tell_known)(const uint8_t* reply, size_t n, int64_t known, int64_t differed, int64_t reach,
                       Buf* out) noexcept nogil
+    # The same for a wire whose answers tell where the request's entry was stored: every success is written again.
+    # NULL: they do not.
+    int (*tell_stored)(const uint8_t* reply, size_t n, uint32_t partition, uint64_t offset, Buf* out) noexcept nogil
     # Read the ids of a stored container; `items` gets the StoredItems.  ST_OK, ST_PROTOCOL or ST_NO_MEMORY.
     int (*stored_ids)(const uint8_t* p, size_t n, Buf* scratch, Buf* items, StoredIds* out) noexcept nogil
     # Write a container again without some messages (StoredIds.count is not 0), appended to `out`.  Left out are: of

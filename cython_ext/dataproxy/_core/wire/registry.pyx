@@ -29,3 +29,8 @@ cdef const WireOps* wire_of_server() noexcept nogil:
 cdef const WireOps* wire_of_reports() noexcept nogil:
     """Return the wire of a port of the HTTP report."""
     return http_ops()
+
+
+cdef const WireOps* wire_of_queue() noexcept nogil:
+    """Return the wire of a port of TubeMQ's master and broker."""
+    return tubemq_ops()

@@ -12,9 +12,9 @@ import pytest
 from dataproxy.config import ConsumerConfig
 from dataproxy.consumer.ranges.calls import Calls
 from dataproxy.consumer.ranges.places import Place
-from dataproxy.consumer.ranges.reader import Lost, Piece, RangeReader
+from dataproxy.consumer.ranges.reader import Damaged, Lost, Piece, RangeReader
 from dataproxy.consumer.ranges.registering import Client
-from dataproxy.errors import GroupRefusedError, RemoteProtocolError, TransportError
+from dataproxy.errors import ClosedError, GroupRefusedError, RemoteProtocolError, TransportError
 from tests.loopback.consumer.ranges.conftest import COUNT, INDEX, Filled
 from tests.support.tubeserver import TubeServer
 
@@ -22,7 +22,7 @@ GET, CONFIRM, REGISTER = "GetMessageRequestC2B", "CommitOffsetRequestC2B", "Regi
 END = COUNT * INDEX
 
 
-def raised(lost: Lost) -> None:
+def raised(lost: Lost | Damaged) -> None:
     raise AssertionError(lost)
 
 
@@ -84,14 +84,33 @@ def test_offsets_of_messages_are_known_where_a_partition_has_its_store_for_itsel
     assert found == list(range(2 * INDEX, 100 * INDEX, INDEX))
 
 
-def test_a_skipped_message_makes_the_offsets_of_its_pack_unknown(
-    reader: RangeReader, places: dict[str, Place], filled: Filled, server: TubeServer
-) -> None:
+def spoilt(server: TubeServer, times: int) -> None:
+    """Give the first message of packs a wrong checksum."""
+
     def spoil(answer: Any) -> None:
         answer.messages[0].checkSum += 1
 
-    server.on(GET, ("mangle", spoil), times=1)
+    server.on(GET, ("mangle", spoil), times=times)
+
+
+def test_a_message_that_is_damaged_on_its_way_is_read_again(
+    reader: RangeReader, places: dict[str, Place], filled: Filled, server: TubeServer, waits: list[float]
+) -> None:
+    spoilt(server, 2)
     pieces = list(reader.read(places["1:one:0"], 0, END))
+    assert all(piece.first is not None for piece in pieces)
+    assert bodies(iter(pieces)) == filled.between(places["1:one:0"], 0, END)
+    assert len(waits) == 2
+
+
+def test_a_message_that_stays_damaged_is_told_and_makes_the_offsets_of_its_pack_unknown(
+    calls: Calls, config: ConsumerConfig, places: dict[str, Place], filled: Filled, server: TubeServer
+) -> None:
+    spoilt(server, 3)
+    told: list[Lost | Damaged] = []
+    reader = RangeReader(calls, config, told.append, lambda _: None)
+    pieces = list(reader.read(places["1:one:0"], 0, END))
+    assert told == [Damaged(places["1:one:0"], 0, 1)]
     assert [piece.first is None for piece in pieces] == [True] + [False] * (len(pieces) - 1)
     assert bodies(iter(pieces)) == filled.between(places["1:one:0"], INDEX, END)
 
@@ -303,7 +322,7 @@ def test_messages_that_are_gone_are_told(
     calls: Calls, config: ConsumerConfig, place: Place, filled: Filled, server: TubeServer
 ) -> None:
     server.trim(place.topic, 40 * INDEX)
-    told: list[Lost] = []
+    told: list[Lost | Damaged] = []
     reader = RangeReader(calls, config, told.append)
     assert bodies(reader.read(place, 10 * INDEX, 60 * INDEX)) == filled.between(place, 40 * INDEX, 60 * INDEX)
     assert told == [Lost(place, 10 * INDEX, 60 * INDEX, 40 * INDEX, END)]
@@ -316,7 +335,7 @@ def test_messages_that_are_gone_are_told(
 def test_messages_that_go_while_a_range_is_read(
     calls: Calls, config: ConsumerConfig, place: Place, filled: Filled, server: TubeServer
 ) -> None:
-    told: list[Lost] = []
+    told: list[Lost | Damaged] = []
     running = RangeReader(calls, config, told.append, lambda _: None).read(place, 0, END)
     found = next(running).pack.bodies()
     server.trim(place.topic, 100 * INDEX)
@@ -328,7 +347,7 @@ def test_messages_that_go_while_a_range_is_read(
 
 
 def test_a_store_that_was_emptied(calls: Calls, config: ConsumerConfig, place: Place, filled: Filled) -> None:
-    told: list[Lost] = []
+    told: list[Lost | Damaged] = []
     reader = RangeReader(calls, config, told.append)
     assert bodies(reader.read(place, END + INDEX, END + 9 * INDEX)) == []
     assert bodies(reader.read(place, END - INDEX, END + INDEX)) == filled.between(place, END - INDEX, END)
@@ -342,3 +361,16 @@ def test_a_broken_answer_is_asked_for_again(
     server.on(GET, ("reply", b"\x00\x01"), worked=True)
     assert bodies(reader.read(places["1:one:0"], 0, INDEX)) == [b"a"]
     assert len(waits) == 1
+
+
+def test_a_reader_that_ends_after_its_calls_waits_for_no_answer(
+    config: ConsumerConfig, places: dict[str, Place], filled: Filled
+) -> None:
+    place = places["1:one:0"]
+    filled.add("one", 1)
+    with Calls(config) as calls:
+        pieces = RangeReader(calls, config, raised).read(place, 0, END)
+        next(pieces)
+    with pytest.raises(ClosedError):
+        calls.wait(Client(calls, config).post_unregister(place, "g"))
+    pieces.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dataproxy.hub.tubemq.balance import Division, Share, as_named, blocks, keep_and_even
+from dataproxy.hub.tubemq.groups.balance import Division, Share, as_named, blocks, keep_and_even
 from dataproxy.wire.tubemq.texts import Broker, Partition
 
 VECTORS = json.loads((Path(__file__).parents[3] / "data" / "golden" / "tubemq.json").read_text())

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from dataproxy.hub.clients import Clients
-from dataproxy.hub.tubemq.answers import ServerError
 from dataproxy.hub.tubemq.calls import ERROR, FATAL, SUCCESS, Calls, Outcome
-from dataproxy.hub.tubemq.layout import Layout, TopicAt
+from dataproxy.hub.tubemq.cluster.answers import ServerError
+from dataproxy.hub.tubemq.cluster.layout import Layout, TopicAt
 from dataproxy.hub.tubemq.master import Master
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.calls import METHODS

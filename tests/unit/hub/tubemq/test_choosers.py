@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dataproxy.hub.tubemq.layout import TopicAt
+from dataproxy.hub.tubemq.cluster.layout import TopicAt
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.texts import Broker
 from tests.support.mastercalls import Cluster

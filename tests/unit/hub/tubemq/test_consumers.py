@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from dataproxy.hub.tubemq.access import Access
-from dataproxy.hub.tubemq.answers import RefusedError
-from dataproxy.hub.tubemq.layout import TopicAt
+from dataproxy.hub.tubemq.cluster.access import Access
+from dataproxy.hub.tubemq.cluster.answers import RefusedError
+from dataproxy.hub.tubemq.cluster.layout import TopicAt
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.texts import Broker
 from tests.support.mastercalls import WALL_MS, Cluster, given, texts
@@ -420,6 +420,26 @@ def test_nothing_is_divided_while_members_may_still_come_back() -> None:
     cluster.register("c2", subscribeInfo=texts("c2", "g", "t", [2, 3]))
     cluster.wait(5)
     assert not any(cluster.beat(client).HasField("event") for client in ("c1", "c2"))
+
+
+def test_groups_that_nobody_had_seen_do_not_wait() -> None:
+    cluster = Cluster({"t": 4}, first_balance_s=10.0, returning={"old"})
+    cluster.register("c1", "old")
+    cluster.register("c2", "new")
+    cluster.wait(1)
+    assert given(cluster.beat("c2", "new")) == [0, 1, 2, 3]
+    assert not cluster.beat("c1", "old").HasField("event")
+    cluster.wait(10)
+    assert given(cluster.beat("c1", "old")) == [0, 1, 2, 3]
+
+
+def test_the_first_member_of_a_group_waits_for_nobody() -> None:
+    cluster = Cluster({"t": 4}, alone_s=0.0)
+    cluster.register("c1")
+    assert given(cluster.beat("c1")) == [0, 1, 2, 3]
+    cluster.register("c2")
+    assert not cluster.beat("c2").HasField("event")
+    assert cluster.master.next_tick == cluster.now + 0.5
 
 
 def test_tubemqs_own_timing_waits_for_the_period() -> None:

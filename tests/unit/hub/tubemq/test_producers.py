@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dataproxy.hub.tubemq.layout import Layout, TopicAt
+from dataproxy.hub.clients import Client, Identity
+from dataproxy.hub.tubemq.cluster.layout import Layout, TopicAt
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.texts import Broker
 from tests.support.mastercalls import BROKER, Cluster
@@ -129,3 +130,19 @@ def test_partitions_are_in_the_order_of_topic_broker_and_number() -> None:
     layout.set_online(1, online=False)
     assert [one.key for one in layout.partitions({"t"})] == ["2:t:0"]
     assert layout.missing({"t", "s"}) == []
+
+
+def test_clients_of_tubemq_are_in_the_registry_of_all_protocols() -> None:
+    cluster = Cluster()
+    register(cluster)
+    cluster.call(
+        messages.RegisterRequestC2M(clientId="c1", hostName="h", groupName="g", topicList=["t"], requireBound=False)
+    )
+    cluster.now += 2.0
+    found = cluster.clients.snapshot(cluster.now)
+    assert [one.identity for one in found] == [
+        Identity("tubemq", "producer", "p1", address="10.0.2.1"),
+        Identity("tubemq", "consumer", "c1", "g", "10.0.2.1"),
+    ]
+    assert isinstance(found[0], Client)
+    assert [one.silent_s for one in found] == [2.0, 2.0]

@@ -142,8 +142,8 @@ def test_what_is_no_single_message_is_refused(spec, names, body):
     assert caught.value.status == -6
 
 
-def test_the_table_has_a_client_alone():
-    assert WIRE.plays == (False, False)
+def test_the_table_has_both_roles():
+    assert WIRE.plays == (False, True)
     assert WIRE.family(FAMILY_TUBEMQ) == (False, False)
     assert WIRE.family(7) is None
 

@@ -23,7 +23,7 @@ from dataproxy._core.server.session cimport (
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_add
 from dataproxy._core.plat.socket cimport SO_LINGER, SOL_SOCKET, linger, setsockopt
-from dataproxy._core.wire.api cimport EV_ACK, REQ_CLOSE, Request, ServerProfile, WireEvent
+from dataproxy._core.wire.api cimport EV_ACK, REQ_CALL, REQ_CLOSE, Request, ServerProfile, WireEvent
 
 cdef enum:
     SLOW_STEPS = 100            # reads in a second of a slow connection
@@ -95,7 +95,7 @@ cdef int misbehave_frame(ServerLoop* d, Session* s, const uint8_t* p, size_t n, 
     cdef uint32_t number = 0
     cdef int status = ST_OK
     what.actions = 0
-    if r.action == REQ_CLOSE or not _event(s, &event, r.group, r.stream):
+    if r.action == REQ_CLOSE or r.action == REQ_CALL or not _event(s, &event, r.group, r.stream):
         return FRAME_GOES_ON
     if not heartbeat and _number_of(s, slice_of(r.reply.p, r.reply.n), &number):
         faults_note(d.shared.faults, &event, number)

@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 
 from dataproxy._core.base.status cimport ST_DISK_FULL, ST_LIMIT, ST_OK, ST_STORE
 from dataproxy._core.server.store.window.dedupe cimport Rest, dedupe_entry, dedupe_ids
-from dataproxy._core.server.entries cimport Entry, StoreOps
+from dataproxy._core.server.entries cimport ENTRY_MESSAGES, Entry, StoreOps
 from dataproxy._core.server.store.header cimport HEADER_FIXED, header_place, header_seal
 from dataproxy._core.server.store.stages cimport STAGE_PUT, stage_passed
 from dataproxy._core.server.store.catalog cimport (
@@ -17,6 +17,7 @@ from dataproxy._core.server.store.catalog cimport (
 )
 from dataproxy._core.server.store.clock cimport storeclock_now
 from dataproxy._core.server.store.env cimport KEY_ENTRY, KEY_INDEX, key_entry, key_index
+from dataproxy._core.server.store.offsets cimport offsets_put
 from dataproxy._core.server.store.retain cimport names_make_room, store_retain
 from dataproxy._core.server.store.txn cimport (
     ENTRY_OVERHEAD,
@@ -54,19 +55,22 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
     cdef int rc = MDB_MAP_FULL
     names_make_room(store, _count(chain))
     before = store.catalog.now.entries
-    if store_has_room(store, wanted):
-        rc = _commit(store, chain)
+    if wanted == 0 or store_has_room(store, wanted):
+        rc = _commit(store, chain, True)
         while store_grow(store, rc):
-            rc = _commit(store, chain)
+            rc = _commit(store, chain, True)
     if rc:
-        store_refused(store, rc, wanted)
+        if wanted or not store_is_full(rc):
+            store_refused(store, rc, wanted)
         _settle_chain(chain, _refusal(rc))
+        if wanted and _has_offsets(chain):      # these need hardly any room
+            _settle_offsets(chain, ST_OK if _commit(store, chain, False) == 0 else _refusal(rc))
     elif store.catalog.now.entries > before:    # else nothing was written: refused names, messages that came before
         store_took(store)
 
 
-cdef int _commit(Store* store, Entry* chain) noexcept nogil:
-    """Put a chain in one transaction: 0 or an error, then nothing of it is stored.
+cdef int _commit(Store* store, Entry* chain, bint messages) noexcept nogil:
+    """Put a chain, or (not ``messages``) its positions, in one transaction: 0 or an error, then nothing is stored.
 
     Locality: appending thread.
     Locks: the library's writer lock.
@@ -77,8 +81,12 @@ cdef int _commit(Store* store, Entry* chain) noexcept nogil:
     if rc:
         return rc
     while chain != NULL and rc == 0:
-        chain.status = ST_OK
-        rc = _put_entry(store, txn, chain, now_ms)
+        if chain.kind != ENTRY_MESSAGES:
+            chain.status = ST_OK
+            rc = offsets_put(store, txn, chain)
+        elif messages:
+            chain.status = ST_OK
+            rc = _put_entry(store, txn, chain, now_ms)
         chain = chain.next
     stage_passed(STAGE_PUT)
     if rc == 0 and store.window != NULL:
@@ -118,6 +126,7 @@ cdef int _put_entry(Store* store, MDB_txn* txn, Entry* entry, int64_t now_ms) no
         if rc or (entry.duplicates and rest.records == 0):
             return rc
     entry.offset = log.next
+    entry.log = log.id
     return _put_value(store, txn, stream, now_ms, &rest)
 
 
@@ -153,7 +162,7 @@ cdef uint64_t _count(const Entry* chain) noexcept nogil:
     """Return the number of entries of a chain.  Locality: owner."""
     cdef uint64_t n = 0
     while chain != NULL:
-        n += 1
+        n += chain.kind == ENTRY_MESSAGES
         chain = chain.next
     return n
 
@@ -162,7 +171,7 @@ cdef uint64_t _wanted(const Entry* chain) noexcept nogil:
     """Return the bytes of a chain as the store's own limit counts them.  Locality: owner."""
     cdef uint64_t wanted = 0
     while chain != NULL:
-        wanted += chain.value.n + ENTRY_OVERHEAD
+        wanted += chain.value.n + ENTRY_OVERHEAD if chain.kind == ENTRY_MESSAGES else 0
         chain = chain.next
     return wanted
 
@@ -178,4 +187,19 @@ cdef void _settle_chain(Entry* chain, int status) noexcept nogil:
     """Give every entry of a chain the same status.  Locality: owner."""
     while chain != NULL:
         chain.status = status
+        chain = chain.next
+
+
+cdef bint _has_offsets(const Entry* chain) noexcept nogil:
+    """Tell whether there are positions of consumer groups in a chain.  Locality: owner."""
+    while chain != NULL and chain.kind == ENTRY_MESSAGES:
+        chain = chain.next
+    return chain != NULL
+
+
+cdef void _settle_offsets(Entry* chain, int status) noexcept nogil:
+    """Give every position of a chain the same status.  Locality: owner."""
+    while chain != NULL:
+        if chain.kind != ENTRY_MESSAGES:
+            chain.status = status
         chain = chain.next

@@ -1,6 +1,6 @@
 """Facade of the store: opens it, runs the committer, reads."""
 
-from dataproxy._core.server.committer cimport Committer, CommitterLimits
+from dataproxy._core.server.committer cimport Committer, CommitterLimits, EntryNotice
 from libc.stdint cimport int64_t, uint64_t
 
 from dataproxy._core.base.forks cimport ForkNode
@@ -10,6 +10,7 @@ from dataproxy._core.server.entries cimport EntryDone, StoreOps
 from dataproxy._core.server.store.memory cimport MemStore
 from dataproxy._core.server.store.txn cimport Store, StoreLimits
 from dataproxy._core.server.store.view cimport StoreView
+from dataproxy._core.server.store.visits cimport Visitor
 from dataproxy._core.server.store.window.windowlog cimport WindowLog
 
 
@@ -26,6 +27,7 @@ cdef class StoreCore(StoreView):
     cdef bint _has_window
     cdef bint _in_loop              # guarded by _gate
     cdef bint _served               # a server takes the entries back
+    cdef list _informed             # keeps who is told of appended entries
     cdef object _gate
     cdef object _ended              # set when the loop has returned
     cdef int _claims[2]             # descriptors that hold the locks of the file and of the directory; -1: none
@@ -39,4 +41,6 @@ cdef class StoreCore(StoreView):
     cdef int _open_window(self, int64_t keep_ms, uint64_t max_ids, bint first_wins) except -1
     cdef int _open_unwatched(self) except -1
     cdef const HashKey* window_key(self) noexcept       # NULL without a de-duplication window
+    cdef int inform(self, object who, EntryNotice noticed, void* context) except -1     # before the loop starts
+    cdef Visitor visitor(self) noexcept
     cdef int set_done(self, EntryDone done) except -1   # before the loop starts

@@ -16,7 +16,9 @@ from posix.unistd cimport close
 
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.server.committer cimport (
+    COMMITTER_NOTICES,
     CommitterLimits,
+    EntryNotice,
     committer_free,
     committer_init,
     committer_run,
@@ -26,7 +28,7 @@ from dataproxy._core.base.forks cimport forks_unwatch, forks_watch
 from dataproxy._core.base.siphash cimport HashKey, hash_key
 from dataproxy._core.server.store.window.dedupe cimport DedupeCounts, dedupe_counts, dedupe_free, window_init
 from dataproxy._core.server.entries cimport Entry, EntryDone, StoreOps, entry_free_chain
-from dataproxy._core.server.store.memory cimport memory_reader, memstore_free, memstore_init, memstore_ops
+from dataproxy._core.server.store.memory cimport memory_reader, memstore_free, memstore_init, memstore_ops, visit_memory
 from dataproxy._core.server.store.reader cimport durable_reader
 from dataproxy._core.server.store.window.rowblocks cimport rowblocks_init
 from dataproxy._core.server.store.append cimport store_ops
@@ -34,6 +36,7 @@ from dataproxy._core.server.store.clock cimport storeclock_now
 from dataproxy._core.server.store.env cimport env_error
 from dataproxy._core.server.store.shared cimport prepare_directory, shared_env, store_fault
 from dataproxy._core.server.store.txn cimport StoreLimits, store_free, store_init
+from dataproxy._core.server.store.visits cimport visit_durable
 from dataproxy._core.server.store.window.windowlog cimport windowlog_load, windowlog_unwatched
 from dataproxy._core.plat.atomic cimport relaxed_load
 from dataproxy._core.wire.registry cimport wire_of_server
@@ -96,6 +99,7 @@ cdef class StoreCore(StoreView):
 
     def __cinit__(self, *args, **kwargs):
         self._claims[0] = self._claims[1] = -1
+        self._informed = []
 
     def __dealloc__(self):
         forks_unwatch(&self._forks)
@@ -218,6 +222,26 @@ cdef class StoreCore(StoreView):
             self._committer.done = done
             self._served = True
         return 0
+
+    cdef int inform(self, object who, EntryNotice noticed, void* context) except -1:
+        """Have somebody, who owns ``context``, told of entries; before the loop starts.
+
+        Locality: GIL.
+        Locks: takes _gate.
+        """
+        with self._gate:
+            if self._in_loop:
+                raise ClosedError("the committer is already running", hint="attach the broker before starting it")
+            if len(self._informed) == COMMITTER_NOTICES:
+                raise ValueError(f"{COMMITTER_NOTICES} parts of a hub are told of entries already")
+            self._committer.notice_context[<int>len(self._informed)] = context
+            self._committer.noticed[<int>len(self._informed)] = noticed
+            self._informed.append(who)
+        return 0
+
+    cdef Visitor visitor(self) noexcept:
+        """Return the function that visits this store.  Locality: any thread."""
+        return visit_memory if self._has_memory else visit_durable
 
     def run_committer(self):
         """Commit until ``stop``, without the GIL; to be called once, on a thread of its own.  Locks: takes _gate."""

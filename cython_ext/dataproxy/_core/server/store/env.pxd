@@ -49,7 +49,8 @@ ctypedef struct StoreEnv:
     MDB_dbi entries
     MDB_dbi index
     MDB_dbi ids
-    MDB_dbi blocks              # of the writer alone: readers have no use for it
+    MDB_dbi blocks              # this and the next are of the writer alone: readers have no use for them
+    MDB_dbi offsets
     uint8_t ids_key[IDS_KEY]    # for the hashes of the de-duplication window
     uint32_t version            # format version found
     pthread_mutex_t mutex       # guards the next two

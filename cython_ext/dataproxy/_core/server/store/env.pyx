@@ -241,7 +241,7 @@ cdef int _open(StoreEnv* e, const char* path, bint create, bint writes, bint rea
         rc = mdb_env_create(&env)
     if rc:
         return rc
-    rc = mdb_env_set_maxdbs(env, 8)
+    rc = mdb_env_set_maxdbs(env, 9)
     if rc == 0 and map_bytes:
         rc = mdb_env_set_mapsize(env, map_bytes)
     if rc == 0:
@@ -318,6 +318,8 @@ cdef int _open_databases(StoreEnv* e, MDB_txn* txn, bint create) noexcept nogil:
         rc = mdb_dbi_open(txn, b"ids", flags, &e.ids)
     if rc == 0 and create:
         rc = mdb_dbi_open(txn, b"blocks", flags, &e.blocks)
+    if rc == 0 and create:
+        rc = mdb_dbi_open(txn, b"offsets", flags, &e.offsets)
     if rc == 0:
         rc = _read_ids_key(e, txn, fresh)
     return rc

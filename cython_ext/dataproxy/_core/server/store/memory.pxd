@@ -13,6 +13,7 @@ from dataproxy._core.server.store.clock cimport StoreClock
 from dataproxy._core.server.store.txn cimport StoreLimits
 from dataproxy._core.plat.thread cimport pthread_mutex_t
 from dataproxy._core.server.store.reader cimport ReaderOps
+from dataproxy._core.server.store.visits cimport Visit
 
 
 ctypedef struct Ring:
@@ -64,3 +65,4 @@ cdef int memstore_init(MemStore* store, const StoreLimits* limits) noexcept nogi
 cdef void memstore_free(MemStore* store) noexcept nogil
 cdef const StoreOps* memstore_ops() noexcept nogil      # the store argument is a MemStore*
 cdef const ReaderOps* memory_reader() noexcept nogil    # the store argument is a MemStore*
+cdef int visit_memory(void* store, Visit* v) noexcept nogil     # the store argument is a MemStore*

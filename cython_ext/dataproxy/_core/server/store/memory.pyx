@@ -8,12 +8,13 @@ from libc.stdint cimport SIZE_MAX, int64_t, uint32_t, uint64_t, uint8_t, uintptr
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from dataproxy._core.base.buf cimport buf_put
 from dataproxy._core.base.status cimport ST_DISK_FULL, ST_LIMIT, ST_NO_MEMORY, ST_OK, ST_STORE
 from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.server.store.window.dedupe cimport (
     Dedupe, Rest, dedupe_entry, dedupe_forget, dedupe_keep, dedupe_undo,
 )
-from dataproxy._core.server.entries cimport Entry, StoreOps
+from dataproxy._core.server.entries cimport ENTRY_MESSAGES, Entry, StoreOps
 from dataproxy._core.server.store.header cimport HEADER_FIXED, header_place
 from dataproxy._core.server.store.catalog cimport (
     LogStat, StreamStat, catalog_added, catalog_counted, catalog_dropped, catalog_find_log, catalog_find_stream,
@@ -31,6 +32,7 @@ from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.server.store.reader cimport (
     NamePlace, NameRow, ReadBatch, ReaderOps, batch_add, batch_add_name, batch_clear,
 )
+from dataproxy._core.server.store.visits cimport Visit, visit_add
 
 cdef enum MemStep:
     STEP_APPEND = 128       # entries linked in one hold of the mutex
@@ -38,6 +40,11 @@ cdef enum MemStep:
     STEP_NAMES = 8192       # names given up at once
     AGAIN_MS = 1000         # between two looks for them that found nothing
     STEP_FORGET = 64        # old ids forgotten with each entry, beside as many as it added
+
+
+ctypedef struct MergedRing:     # a stream of several that are looked at together
+    Ring* ring
+    uint64_t position
 
 
 cdef int ring_reserve(Ring* ring) noexcept nogil:
@@ -163,6 +170,9 @@ cdef MemEntry* _copy(MemStore* store, Entry* entry, int64_t now_ms) noexcept nog
     cdef MemEntry* copy
     cdef Rest rest
     entry.status = ST_STORE
+    if entry.kind != ENTRY_MESSAGES:
+        entry.status = ST_OK        # who keeps positions in memory has this one
+        return NULL
     if entry.value.n < HEADER_FIXED:
         return NULL
     if not catalog_takes(entry.group, entry.stream):
@@ -241,6 +251,7 @@ cdef MemEntry* _place(MemStore* store, Entry* entry, MemEntry* copy) noexcept no
     store.tail = copy
     store.held_bytes += _held(copy.size)
     entry.offset = log.next
+    entry.log = log.id
     entry.status = ST_OK
     catalog_added(&store.catalog, stream, copy.records, copy.size)
     return NULL
@@ -555,3 +566,86 @@ cdef uint64_t _seek(const Ring* ring, uint64_t offset) noexcept nogil:
         else:
             high = middle
     return low
+
+
+cdef int visit_memory(void* self, Visit* v) noexcept nogil:
+    """Look at entries of a log.
+
+    Locality: any thread, with a Visit of its own.
+    Locks: takes mutex, under which ``place`` and ``take`` are called.
+    """
+    cdef MemStore* store = <MemStore*>self
+    cdef LogStat* log
+    cdef int status
+    v.seen.n = v.seen_bytes = 0
+    v.error = 0
+    pthread_mutex_lock(&store.mutex)
+    log = catalog_find_log(&store.catalog, v.topic, v.partition)
+    v.first = v.next = store.catalog.floor
+    memset(&v.tally, 0, sizeof(v.tally))
+    if log != NULL:
+        v.first, v.next, v.tally, v.log = log.first, log.next, log.now, log.id
+    v.stop = v.next
+    status = v.place(v.context)
+    if status == ST_OK and log != NULL:
+        status = _gather_some(store, log, v) if v.n_streams else _gather_all(log, v)
+    if status == ST_OK:
+        status = v.take(v.context)
+    pthread_mutex_unlock(&store.mutex)
+    return status
+
+
+cdef int _see(Visit* v, const LogStat* log, uint64_t at) noexcept nogil:
+    """Add an entry; where it is one too many, ``v.stop`` becomes its offset.  Locks: the caller holds mutex."""
+    cdef MemEntry* entry = <MemEntry*><uintptr_t>ring_at(<Ring*>log.extra, at)
+    cdef int status = visit_add(v, at, slice_of(<uint8_t*>entry + sizeof(MemEntry), entry.size),
+                                entry.stream.node.name, entry.stream.id)
+    if status == ST_LIMIT:
+        v.stop = at
+        return ST_OK
+    return status
+
+
+cdef int _gather_all(const LogStat* log, Visit* v) noexcept nogil:
+    """Add entries of all streams.  Locks: the caller holds mutex."""
+    cdef uint64_t at = v.offset
+    cdef int status = ST_OK
+    while at < log.next and status == ST_OK:
+        status = _see(v, log, at)
+        if v.stop == at:
+            break
+        at += 1
+    return status
+
+
+cdef int _gather_some(MemStore* store, LogStat* log, Visit* v) noexcept nogil:
+    """Add entries of some streams, by their offsets.  Locks: the caller holds mutex."""
+    cdef MergedRing head
+    cdef MergedRing* heads
+    cdef MergedRing* least
+    cdef uint64_t at = 0
+    cdef size_t i, n
+    cdef int status = ST_OK
+    v.heads.n = 0
+    for i in range(v.n_streams):
+        head.ring = _stream_ring(store, log, v.streams[i])
+        head.position = _seek(head.ring, v.offset)
+        if head.ring != NULL and head.position < head.ring.tail and buf_put(
+                &v.heads, &head, sizeof(MergedRing)) != ST_OK:
+            return ST_NO_MEMORY
+    heads = <MergedRing*>v.heads.p
+    n = v.heads.n // sizeof(MergedRing)
+    while status == ST_OK:
+        least = NULL
+        for i in range(n):
+            if heads[i].position < heads[i].ring.tail and (
+                    least == NULL or ring_at(heads[i].ring, heads[i].position) < at):
+                least = &heads[i]
+                at = ring_at(least.ring, least.position)
+        if least == NULL:
+            return ST_OK
+        status = _see(v, log, at)
+        if v.stop == at:
+            break
+        least.position += 1
+    return status

@@ -7,6 +7,7 @@ from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.server.store.catalog cimport Tally
 from dataproxy._core.server.store.env cimport StoreEnv
+from dataproxy._core.plat.lmdb cimport MDB_txn, MDB_val
 
 
 ctypedef struct ReadRow:    # one entry, or one offset (size 0)
@@ -62,3 +63,16 @@ cdef void batch_clear(ReadBatch* batch) noexcept nogil
 cdef int batch_add(ReadBatch* batch, uint64_t offset, const void* p, size_t n) noexcept nogil
 cdef int batch_add_name(ReadBatch* batch, NameRow* row, Slice topic, Slice name) noexcept nogil
 cdef const ReaderOps* durable_reader() noexcept nogil   # the store argument is a StoreEnv*
+
+
+ctypedef struct LogKeys:    # what a read of the durable store needs to know of one log
+    uint32_t id
+    uint64_t first
+    uint64_t next
+    Tally tally
+
+
+# 0, MDB_NOTFOUND or an error.
+cdef int find_log(StoreEnv* e, MDB_txn* txn, Slice topic, uint32_t partition, LogKeys* out) noexcept nogil
+cdef int find_stream(StoreEnv* e, MDB_txn* txn, uint32_t log, Slice name, uint32_t* number) noexcept nogil
+cdef bint is_index(const MDB_val* key, uint32_t log, uint32_t stream) noexcept nogil    # a row of this stream's

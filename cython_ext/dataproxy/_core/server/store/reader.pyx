@@ -98,12 +98,6 @@ cdef int batch_add_name(ReadBatch* batch, NameRow* row, Slice topic, Slice name)
     return buf_put(&batch.rows, row, sizeof(NameRow))
 
 
-ctypedef struct LogKeys:    # what a read needs to know of one log
-    uint32_t id
-    uint64_t first
-    uint64_t next
-
-
 cdef int _settle(ReadBatch* out, int rc) noexcept nogil:
     """Turn a library result into a status.  Locality: any thread."""
     if rc == 0 or rc == MDB_NOTFOUND:
@@ -127,7 +121,7 @@ cdef int _read(void* store, Slice topic, uint32_t partition, const Slice* stream
         return _settle(out, rc)
     rc = env_names(e, txn, &floor, &out.generation)
     if rc == 0:
-        rc = _find_log(e, txn, topic, partition, &log)
+        rc = find_log(e, txn, topic, partition, &log)
     if rc:
         status = _settle(out, rc)
     elif stream == NULL:
@@ -188,7 +182,7 @@ cdef int _read_stream(StoreEnv* e, MDB_txn* txn, LogKeys* log, Slice stream, uin
     cdef uint64_t at
     cdef size_t n = 0
     cdef int status = ST_OK
-    cdef int rc = _find_stream(e, txn, log.id, stream, &number)
+    cdef int rc = find_stream(e, txn, log.id, stream, &number)
     if rc == 0:
         rc = mdb_cursor_open(txn, e.index, &cursor)
     if rc:
@@ -196,7 +190,7 @@ cdef int _read_stream(StoreEnv* e, MDB_txn* txn, LogKeys* log, Slice stream, uin
     key = key_index(key_raw, log.id, number, offset)
     while n < max_entries and status == ST_OK and (n == 0 or out.data.n < max_bytes):
         rc = mdb_cursor_get(cursor, &key, &value, op)
-        if rc or not _is_index(&key, log.id, number):
+        if rc or not is_index(&key, log.id, number):
             break
         at = load_be64(<uint8_t*>key.mv_data + 8)
         entry = key_entry(entry_raw, log.id, at)
@@ -244,16 +238,16 @@ cdef int _offsets(void* store, Slice topic, uint32_t partition, Slice stream, ui
     rc = read_begin(e, &txn)
     if rc:
         return _settle(out, rc)
-    rc = _find_log(e, txn, topic, partition, &log)
+    rc = find_log(e, txn, topic, partition, &log)
     if rc == 0:
-        rc = _find_stream(e, txn, log.id, stream, &number)
+        rc = find_stream(e, txn, log.id, stream, &number)
     if rc == 0:
         rc = mdb_cursor_open(txn, e.index, &cursor)
     if rc == 0:
         key = key_index(key_raw, log.id, number, start)
     while rc == 0 and status == ST_OK and n > 0:
         rc = mdb_cursor_get(cursor, &key, &value, op)
-        if rc or not _is_index(&key, log.id, number):
+        if rc or not is_index(&key, log.id, number):
             break
         status = batch_add(out, load_be64(<uint8_t*>key.mv_data + 8), NULL, 0)
         op = MDB_NEXT
@@ -421,13 +415,13 @@ cdef int _log_streams(StoreEnv* e, MDB_txn* txn, NameRow* row, Slice topic, cons
     return status if status != ST_OK else _settle(out, rc)
 
 
-cdef bint _is_index(MDB_val* key, uint32_t log, uint32_t stream) noexcept nogil:
+cdef bint is_index(const MDB_val* key, uint32_t log, uint32_t stream) noexcept nogil:
     """Tell whether the key is an index row of this stream.  Locality: any thread."""
     return (key.mv_size == KEY_INDEX and load_be32(key.mv_data) == log
             and load_be32(<uint8_t*>key.mv_data + 4) == stream)
 
 
-cdef int _find_log(StoreEnv* e, MDB_txn* txn, Slice topic, uint32_t partition, LogKeys* out) noexcept nogil:
+cdef int find_log(StoreEnv* e, MDB_txn* txn, Slice topic, uint32_t partition, LogKeys* out) noexcept nogil:
     """Find a log: 0, MDB_NOTFOUND or an error.  Locality: any thread."""
     cdef uint8_t raw[KEY_LOG]
     cdef MDB_val key
@@ -444,10 +438,13 @@ cdef int _find_log(StoreEnv* e, MDB_txn* txn, Slice topic, uint32_t partition, L
     out.id = load_be32(value.mv_data)
     out.first = load_be64(<uint8_t*>value.mv_data + 4)
     out.next = load_be64(<uint8_t*>value.mv_data + 12)
+    out.tally.entries = load_be64(<uint8_t*>value.mv_data + 20)
+    out.tally.records = load_be64(<uint8_t*>value.mv_data + 28)
+    out.tally.bytes = load_be64(<uint8_t*>value.mv_data + 36)
     return 0
 
 
-cdef int _find_stream(StoreEnv* e, MDB_txn* txn, uint32_t log, Slice name, uint32_t* number) noexcept nogil:
+cdef int find_stream(StoreEnv* e, MDB_txn* txn, uint32_t log, Slice name, uint32_t* number) noexcept nogil:
     """Find the number of a stream by its name: 0, MDB_NOTFOUND or an error.
 
     Locality: any thread.

@@ -34,6 +34,7 @@ ctypedef struct Store:
     StoreFiles files            # that must be there for a commit to count
     int64_t names_after_ms      # no look for names to give up before this time
     uint64_t last_txn           # number of the last commit; a transaction that does not follow it is another writer's
+    bint moved                  # positions of consumer groups were put in this transaction; appending thread only
     WindowLog* window           # the de-duplication window, NULL without one; appending thread only
     # Statistics, relaxed atomics.
     int64_t commits

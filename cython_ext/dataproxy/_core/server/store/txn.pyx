@@ -144,7 +144,7 @@ cdef int store_finish(Store* store, MDB_txn* txn, int rc) noexcept nogil:
     Returns 0 or an error.
     Locality: appending thread.
     """
-    cdef bint writes = (store.catalog.touched_logs != NULL
+    cdef bint writes = (store.catalog.touched_logs != NULL or store.moved
                         or (store.window != NULL and windowlog_writes(store.window)))
     if rc == 0:
         rc = _save_catalog(store, txn)
@@ -174,6 +174,7 @@ cdef int store_settle(Store* store, MDB_txn* txn, int rc, bint writes) noexcept 
         stage_passed(STAGE_WRITTEN)
     else:
         mdb_txn_abort(txn)
+    store.moved = False
     if store.window != NULL:
         windowlog_settle(store.window, rc == 0)
     if rc == 0:

@@ -1,4 +1,4 @@
-"""The table of functions with which a producer speaks to TubeMQ's brokers."""
+"""The table of functions with which a producer speaks to TubeMQ's brokers, and with which a hub is one."""
 
 from dataproxy._core.wire.api cimport WireOps
 

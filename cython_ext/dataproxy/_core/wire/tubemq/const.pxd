@@ -24,6 +24,8 @@ cdef enum:
     PROTOCOL_VERSION = 3        # of a Java client of InLong's time
     SERVICE_WRITE = 3
     METHOD_SEND = 13
+    METHOD_GET = 17
+    METHOD_COMMIT = 18
 
 
 cdef enum:                      # families of frames (FrameSpec.family)

@@ -1,4 +1,5 @@
-"""Frames are found step by step, joined to a whole payload where they lie, and cut into slices where they lie.
+"""Frames are found step by step, joined to a whole payload where they lie, and cut into slices where they lie
+or while they are written.
 
 Locality: owner of the bytes.  Locks: none.
 """
@@ -113,3 +114,35 @@ cdef void cut_frame(uint8_t* p, uint32_t serial, size_t payload) noexcept nogil:
         to += SLICE_HEAD + size
         at += size
         payload -= size
+
+
+cdef void _open_slice(SliceWriter* w) noexcept nogil:
+    cdef size_t size = min(w.rest, <size_t>SLICE_WRITTEN)
+    store_be32(w.to, <uint32_t>size)
+    w.to += SLICE_HEAD
+    w.left = size
+    w.rest -= size
+
+
+cdef void slices_begin(SliceWriter* w, uint8_t* frame, uint32_t serial, size_t payload) noexcept nogil:
+    """Begin a frame with ``payload`` bytes, 1 to PAYLOAD_MOST; there is room for them and ``frame_heads`` of them."""
+    store_be32(frame + AT_TOKEN, TOKEN)
+    store_be32(frame + AT_SERIAL, serial)
+    store_be32(frame + AT_SLICES, <uint32_t>((payload + SLICE_WRITTEN - 1) // SLICE_WRITTEN))
+    w.to = frame + FRAME_HEAD
+    w.rest = payload
+    _open_slice(w)
+
+
+cdef void slices_cross(SliceWriter* w, const uint8_t* p, size_t n) noexcept nogil:
+    """Write bytes that fill the open slice; the next one begins with the byte behind them, or as soon as it is full."""
+    cdef size_t size
+    while n > 0:
+        size = min(n, w.left)
+        memcpy(w.to, p, size)
+        w.to += size
+        w.left -= size
+        p += size
+        n -= size
+        if w.left == 0 and w.rest > 0:
+            _open_slice(w)

@@ -1,0 +1,58 @@
+"""Arguments of the clients, checked."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from dataproxy.errors import ConfigError
+from dataproxy.problems import seconds, shown
+
+__all__ = ["TlsOptions", "check_begin", "check_count", "check_limit", "limit"]
+
+_LONGEST_S: Final = 1e9  # thirty years, and no limit; the waits of `threading` take no infinity
+
+
+class TlsOptions(NamedTuple):
+    """Options of TLS, without ``tls_`` in front of their names.  Texts; an empty one is not given."""
+
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    key_password: str = ""
+    verify: str = "full"
+
+
+def limit(value: float | timedelta) -> float:
+    """Return a timeout in seconds; infinity is no limit.  Raises ConfigError: it is negative, nan or no time."""
+    return min(seconds(value), _LONGEST_S)
+
+
+def check_limit(name: str, value: float | timedelta, *, zero: bool = False) -> float:
+    """Return an option that is a time in seconds, more than 0 unless ``zero``.  Raises ConfigError, with its name."""
+    try:
+        found = limit(value)
+    except ConfigError:
+        found = -1.0
+    if found < 0 or (not found and not zero):
+        raise ConfigError(
+            f"{name}={shown(value)} is no time", code="BAD_TIMEOUT",
+            hint=f"give seconds or a timedelta, {'from 0 on' if zero else 'more than 0'}; math.inf is no limit",
+        )  # fmt: skip
+    return found
+
+
+def check_count(name: str, value: object, least: int = 1) -> int:
+    """Return a whole number from ``least`` on.  Raises ConfigError."""
+    if type(value) is not int or not least <= value < 1 << 62:
+        raise ConfigError(f"{name}={shown(value)} is not a whole number from {least} on")
+    return value
+
+
+def check_begin(value: object) -> str | int:
+    """Return ``first``, ``last`` or ms since 1970.  Raises ConfigError."""
+    if isinstance(value, datetime):
+        return int(value.timestamp() * 1000)
+    if value in ("first", "last") or (type(value) is int and 0 <= value < 1 << 62):
+        return value
+    raise ConfigError(f"begin={shown(value)} is not 'first', 'last', a datetime, or ms since 1970")

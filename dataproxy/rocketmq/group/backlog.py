@@ -1,0 +1,92 @@
+"""Messages of a queue that are out, and the offset behind those that are done."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dataproxy._core.remoting.messages import ReceivedMessage
+
+__all__ = ["Backlog", "Chunk"]
+
+
+class Chunk(NamedTuple):
+    """Messages of one queue that are worked on together; ``number`` is that of the backlog's filling."""
+
+    messages: list[ReceivedMessage]
+    number: int
+    first: int
+
+
+class Backlog:
+    """Count what is out.  One thread at a time: the reader's lock."""
+
+    def __init__(self, offset: int) -> None:
+        self.number = 0
+        self.next = offset  # behind all messages that came
+        self.count = 0
+        self.bytes = 0
+        self.finished = False  # anything of this filling
+        self._out: dict[int, Chunk | None] = {}  # by their first offset, which rises; None: a caller has it
+
+    @property
+    def done(self) -> int:
+        """Return the offset up to which everything is done."""
+        return next(iter(self._out), self.next)
+
+    @property
+    def idle(self) -> bool:
+        """Return whether all that came is done."""
+        return not self._out
+
+    def add(self, messages: list[ReceivedMessage], next_offset: int, size: int) -> list[Chunk]:
+        """Take messages that came, in chunks of up to ``size``; behind them the queue goes on at ``next_offset``."""
+        made = []
+        for at in range(0, len(messages), size):
+            part = messages[at : at + size]
+            chunk = Chunk(part, self.number, part[0].offset)
+            self._out[chunk.first] = chunk
+            made.append(chunk)
+        self.count += len(messages)
+        self.bytes += sum(map(len, messages))
+        self.next = next_offset
+        return made
+
+    def finish(self, chunk: Chunk) -> bool:
+        """Count a chunk as done; False: it belongs to an older filling."""
+        if chunk.number != self.number or chunk.first not in self._out:
+            return False
+        self.hand_out(chunk)
+        del self._out[chunk.first]
+        self.finished = True
+        return True
+
+    def finish_first(self, chunk: Chunk, n: int) -> None:
+        """Count the first ``n`` messages of the oldest chunk as done, the others as forgotten: they come again."""
+        if chunk.number == self.number and next(iter(self._out), None) == chunk.first and 0 < n < len(chunk.messages):
+            rest = Chunk(chunk.messages[n:], chunk.number, chunk.messages[n].offset)
+            others = list(self._out.items())[1:]
+            self._out = {rest.first: rest, **dict(others)}
+
+    def hand_out(self, chunk: Chunk) -> None:
+        """Count a chunk that a caller has got as held no more; it is not done yet."""
+        if chunk.number == self.number and self._out.get(chunk.first) is not None:
+            self._out[chunk.first] = None
+            self.count -= len(chunk.messages)
+            self.bytes -= sum(map(len, chunk.messages))
+
+    def move(self, offset: int) -> None:
+        """Go on at another place because the broker says so; what is out still counts, unless the place lies before it.
+
+        Offsets that come again could not be told from those that are out, and what is done of these says nothing of
+        the messages that have their offsets now.
+        """
+        if offset < self.next:
+            self.reset(offset)
+        else:
+            self.next = offset
+
+    def reset(self, offset: int) -> None:
+        """Forget what is out, and go on at another place."""
+        self.number += 1
+        self._out.clear()
+        self.next, self.count, self.bytes, self.finished = offset, 0, 0, False

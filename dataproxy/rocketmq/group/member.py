@@ -1,0 +1,393 @@
+"""A member of a consumer group: who else is there, which queues it has, and the locks of orderly groups."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from dataproxy.errors import DataProxyError, DiscoveryError
+from dataproxy.logs import logger
+from dataproxy.rocketmq.group.offsets import Offsets, QueueEnds
+from dataproxy.rocketmq.group.pushed import refusal_of_push
+from dataproxy.rocketmq.group.reader import QueueReader
+from dataproxy.rocketmq.group.shares import average
+from dataproxy.rocketmq.network.client import Client
+from dataproxy.rocketmq.network.connections import answer_fault
+from dataproxy.wire.rocketmq.bodies import (
+    ConsumeFrom,
+    ConsumerData,
+    ConsumerIds,
+    ConsumeType,
+    MessageModel,
+    Subscription,
+)
+from dataproxy.wire.rocketmq.codes import Answer, Code
+from dataproxy.wire.rocketmq.headers import ConsumerOf, header_fields
+from dataproxy.wire.rocketmq.names import RETRIES
+from dataproxy.wire.rocketmq.queues import LockRequest, Queue, read_locked
+
+__all__ = ["Begin", "Member"]
+
+_LOG: Final = logger("rocketmq")
+_REBALANCE_S: Final = 20.0
+_COMMIT_S: Final = 5.0
+_LOCK_S: Final = 20.0
+_LOCK_VALID_S: Final = 30.0
+_AGAIN_S: Final = 1.0
+Begin = str | int  #: ``first``, ``last``, or a time in ms since 1970
+
+
+class Member:
+    """Divide queues, and read those that are this member's.  Thread: the keeper, unless a method says otherwise."""
+
+    def __init__(
+        self,
+        client: Client,
+        group: str,
+        subscriptions: Mapping[str, Subscription],
+        *,
+        push: bool,
+        pushed: bool = False,
+        broadcasting: bool,
+        orderly: bool,
+        begin: Begin,
+        offsets: Offsets,
+        make_reader: Callable[[Queue, Subscription, int], QueueReader],
+        leave: Callable[[QueueReader], bool],
+        stay: Callable[[QueueReader], None] = lambda _reader: None,
+    ) -> None:
+        self.group, self.subscriptions = group, dict(subscriptions)
+        self.readers: dict[Queue, QueueReader] = {}
+        self.trouble = ""  # why there are no queues
+        self.divided = False
+        self.consume_type = ConsumeType.SERVER_PUSH if pushed else ConsumeType.PUSH if push else ConsumeType.PULL
+        self._client, self._broadcasting, self._orderly = client, broadcasting, orderly
+        self._begin, self._offsets, self._make_reader, self._leave = begin, offsets, make_reader, leave
+        self._stay = stay
+        self._ends = QueueEnds(client)
+        self._written: dict[Queue, int] = {}
+        self._over = False
+        self._chosen: frozenset[Queue] | None = None  # by a caller, who is no member then
+        self._pushed = pushed
+        self._admitted = not pushed  # else it has to be asked first whether brokers push
+        self._claimed: frozenset[Queue] = frozenset()  # queues that hubs were told to push
+        self._begins: dict[Queue, int] = {}  # where these began
+        client.consumer = self.data
+        client.on_routes = lambda _topics: client.keeper.soon(self.rebalance)
+
+    def start(self) -> None:
+        """Begin: join the group and take queues.  Any thread."""
+        keeper = self._client.keeper
+        keeper.soon(self._join)
+        keeper.every(_REBALANCE_S, self.rebalance)
+        keeper.every(_COMMIT_S, self.commit)
+        if self._orderly and not self._broadcasting:
+            keeper.every(_LOCK_S, self._renew_locks)
+
+    def data(self) -> ConsumerData | None:
+        """Return what a heartbeat says of this member.  Any thread."""
+        if self._over or self._chosen is not None or not self._admitted:
+            return None
+        wanted = tuple(self._claim(one) if self._pushed else one for one in self.subscriptions.values())
+        begin = {"first": ConsumeFrom.FIRST, "last": ConsumeFrom.LAST}.get(str(self._begin), ConsumeFrom.TIMESTAMP)
+        return ConsumerData(
+            self.group,
+            self.consume_type,
+            MessageModel.BROADCASTING if self._broadcasting else MessageModel.CLUSTERING,
+            begin,
+            wanted,
+        )
+
+    def _claim(self, wanted: Subscription) -> Subscription:
+        """Return what is wanted of a topic, with the queues that hubs are to push."""
+        begins: dict[int, int] = {}
+        for queue, reader in list(self.readers.items()):
+            if queue.topic == wanted.topic:
+                begins[queue.queue_id] = self._begins.get(queue, 0)
+                if self._broadcasting:  # nobody else knows where it is
+                    with reader.lock:
+                        begins[queue.queue_id] = reader.backlog.done
+        return msgspec.structs.replace(wanted, queue_id_set=tuple(sorted(begins)), queue_offset_table=begins)
+
+    def rejoin(self) -> None:
+        """Connect again to hubs whose connections have ended, for sessions end with them; a heartbeat follows."""
+        if self._over:
+            return
+        again = False
+        for address in [one for places in self._client.routes.brokers().values() for one in places.values()]:
+            try:
+                self._client.connections.open(address)
+            except DataProxyError as error:
+                if error.fatal:
+                    return
+                again = True
+        if again:
+            self._client.keeper.soon(self.rejoin, _AGAIN_S)
+
+    def choose(self, queues: Mapping[Queue, int | None]) -> None:
+        """Read these queues and no others, from these offsets (None: the group's), without the group's division."""
+        starts = {
+            queue: self._start(queue) if offset is None else offset
+            for queue, offset in queues.items()
+            if queue not in self.readers
+        }  # before anything changes: a broker may not say it
+        self._chosen = frozenset(queues)
+        for queue in [one for one in self.readers if one not in queues]:
+            self._give_back(queue)
+        for queue, offset in queues.items():
+            if queue in starts:
+                self._add(queue, starts[queue])
+            elif offset is not None:
+                self.readers[queue].seek(offset)
+        self.divided = True
+
+    def _join(self) -> None:
+        try:
+            self._client.learn_brokers()
+        except DiscoveryError as error:
+            self.trouble = error.message
+        for topic in self.subscriptions:
+            try:
+                self._client.find(topic)
+            except DiscoveryError as error:
+                self.trouble = error.message
+                self._client.keeper.soon(self._join, _AGAIN_S)
+                _LOG.warning("%s", error.message)
+                return
+        if self._chosen is None:
+            if not self._admitted and not self._admit():
+                return
+            self._client.heartbeat()
+            self.rebalance()
+
+    def _admit(self) -> bool:
+        """Ask whether queues can be pushed; where the answer is no it is final."""
+        try:
+            refusal = refusal_of_push(self._client, self.group)
+        except DataProxyError as error:
+            self.trouble = error.message
+            if not error.fatal:
+                self._client.keeper.soon(self._join, _AGAIN_S)
+            return False
+        if refusal:
+            self.trouble = refusal
+            _LOG.error("%s", refusal)
+        self._admitted = not refusal
+        return self._admitted
+
+    def rebalance(self) -> None:
+        """Divide the queues anew."""
+        if self._over or self._chosen is not None or not self._admitted:
+            return
+        again = False
+        for topic, subscription in self.subscriptions.items():
+            try:
+                again |= not self._divide(topic, subscription)
+            except DataProxyError as error:
+                if error.fatal:
+                    return
+                self.trouble = error.message
+                _LOG.warning("queues of topic %r: %s", topic, error.message)
+                again = True
+        self.divided = True
+        if self._pushed and self._claimed != self.readers.keys():
+            self._claimed = frozenset(self.readers)
+            self._client.heartbeat()
+        if again:
+            self._client.keeper.soon(self._again, _AGAIN_S)
+
+    def _again(self) -> None:
+        self.rebalance()
+
+    def _divide(self, topic: str, subscription: Subscription) -> bool:
+        """Divide the queues of a topic; False: not all is as it should be."""
+        route = self._client.routes.known(topic)
+        if route is None:
+            self._client.find(topic)
+            route = self._client.routes.known(topic)
+        if route is None:
+            if not topic.startswith(RETRIES):
+                self.trouble = f"topic {topic!r} does not exist"
+            return topic.startswith(RETRIES)
+        queues = sorted(route.readable)
+        mine: list[Queue] | None = queues
+        if not self._broadcasting:
+            members = self._members(topic, [one.broker_name for one in queues])
+            mine = None if members is None else average(queues, members, self._client.id)
+            if mine is None:
+                self._client.heartbeat()
+                return False
+        assert mine is not None
+        good = True
+        for queue in [one for one in self.readers if one.topic == topic and one not in mine]:
+            good &= self._give_back(queue)
+        for queue in mine:
+            if queue in self.readers and self.readers[queue].paused:
+                self._stay(self.readers[queue])
+        new = [queue for queue in mine if queue not in self.readers]
+        if self._orderly and not self._broadcasting and new:
+            locked = self._lock(new)
+            good &= len(locked) == len(new)
+            new = locked
+        trouble = ""
+        for queue in new:
+            try:
+                self._add(queue, self._start(queue))
+            except DataProxyError as error:
+                if error.fatal:
+                    raise
+                trouble, good = error.message, False
+        self.trouble = trouble
+        return good
+
+    def _members(self, topic: str, brokers: list[str]) -> list[str] | None:
+        """Return the ids of all members, in order; None: no broker knows."""
+        for broker in dict.fromkeys(brokers):
+            address = self._client.routes.address(broker)
+            if address is None:
+                continue
+            fields = header_fields(ConsumerOf(self.group))
+            try:
+                answer = self._client.connections.call(address, Code.GET_CONSUMER_LIST_BY_GROUP, fields)
+            except DataProxyError as error:
+                if error.fatal:
+                    raise
+                _LOG.warning("members of group %r: %s", self.group, error.message)
+                continue  # another broker knows them, too
+            if answer.code == Answer.SUCCESS:
+                return sorted(ConsumerIds.read(answer.body).consumer_id_list)
+        return None
+
+    def _add(self, queue: Queue, offset: int) -> None:
+        subscription = self.subscriptions.get(queue.topic, Subscription(queue.topic))
+        reader = self._make_reader(queue, subscription, offset)
+        if self._orderly:
+            reader.locked_until = time.monotonic() + _LOCK_VALID_S
+        self._begins[queue] = offset
+        self.readers[queue] = reader
+        _LOG.info("%r is read from offset %d", reader, offset)
+        reader.pull()
+
+    def _give_back(self, queue: Queue) -> bool:
+        """Give a queue back, with its offset; False: it is still worked on, and stays for a moment."""
+        reader = self.readers[queue]
+        if not self._leave(reader):
+            return False
+        del self.readers[queue]
+        self._part(reader)
+        return True
+
+    def _start(self, queue: Queue) -> int:
+        """Return where to begin.  Raises DataProxyError."""
+        found = self._offsets.read(queue)
+        if found is not None:
+            return found
+        if queue.topic.startswith(RETRIES):
+            return 0
+        if self._begin == "first":
+            return self._ends.first(queue)
+        if self._begin == "last":
+            return self._ends.last(queue)
+        return self._ends.at(queue, int(self._begin))
+
+    def commit(self) -> None:
+        """Write the offsets that have changed; to a hub that pushes this is an acknowledgement."""
+        if self._pushed and self._broadcasting:  # whose offsets are kept elsewhere
+            for reader in list(self.readers.values()):
+                reader.report()
+        moved = {}
+        for queue, reader in list(self.readers.items()):
+            done = self._done(reader)
+            if done is not None and self._written.get(queue) != done:
+                moved[queue] = done
+        self._write(moved)
+
+    def _done(self, reader: QueueReader) -> int | None:
+        """Return the offset to write for a queue; None: a caller who polls has not said that anything is done."""
+        with reader.lock:
+            polled = self.consume_type is ConsumeType.PULL and not reader.backlog.finished
+            return None if polled else reader.backlog.done
+
+    def _part(self, reader: QueueReader, *, unlock: bool = True) -> None:
+        """Drop a queue, and write its offset; with ``unlock`` other members may have it at once."""
+        reader.drop()
+        done = self._done(reader)
+        self._write({} if done is None else {reader.queue: done})
+        self._written.pop(reader.queue, None)
+        self._begins.pop(reader.queue, None)
+        if unlock and self._orderly and not self._broadcasting:
+            self._unlock([reader.queue])
+        _LOG.info("%r is given back, at offset %s", reader, done)
+
+    def _write(self, offsets: Mapping[Queue, int]) -> None:
+        if not offsets:
+            return
+        try:
+            self._offsets.write(offsets)
+            self._written |= offsets
+        except (DataProxyError, OSError) as error:
+            _LOG.warning("offsets of group %r were not written: %s", self.group, error)
+
+    def _lock(self, queues: list[Queue]) -> list[Queue]:
+        """Return those of the queues that this member alone may read now."""
+        found: list[Queue] = []
+        for broker in dict.fromkeys(one.broker_name for one in queues):
+            address = self._client.routes.address(broker)
+            if address is None:
+                continue
+            wanted = tuple(one for one in queues if one.broker_name == broker)
+            body = LockRequest(self._client.id, self.group, wanted).write()
+            try:
+                answer = self._client.connections.call(address, Code.LOCK_BATCH_MQ, {}, body, 1.0)
+                if answer.code != Answer.SUCCESS:
+                    raise answer_fault(address, "a lock of queues", answer)
+                found += [one for one in read_locked(answer.body) if one in wanted]
+            except DataProxyError as error:  # the other brokers' queues do not suffer from it
+                if error.fatal:
+                    raise
+                _LOG.warning("queues of broker %r were not locked: %s", broker, error.message)
+        return found
+
+    def _unlock(self, queues: list[Queue]) -> None:
+        for broker in dict.fromkeys(one.broker_name for one in queues):
+            address = self._client.routes.address(broker)
+            if address is None:
+                continue
+            given = tuple(one for one in queues if one.broker_name == broker)
+            try:
+                body = LockRequest(self._client.id, self.group, given).write()
+                self._client.connections.tell(address, Code.UNLOCK_BATCH_MQ, {}, body)
+            except DataProxyError as error:
+                _LOG.info("queues stay locked until their time is over: %s", error.message)
+
+    def _renew_locks(self) -> None:
+        queues = list(self.readers)
+        try:
+            for queue in self._lock(queues) if queues else ():
+                reader = self.readers.get(queue)
+                if reader is not None:
+                    reader.locked_until = time.monotonic() + _LOCK_VALID_S
+        except DataProxyError as error:
+            _LOG.warning("locks of queues were not renewed: %s", error.message)
+
+    def reset(self, offsets: Mapping[Queue, int]) -> None:
+        """Go on at these offsets, which are written at once; queues of others are left aside."""
+        own = {queue: offset for queue, offset in offsets.items() if queue in self.readers}
+        for queue, offset in own.items():
+            _LOG.warning("%r: its offset was reset to %d", self.readers[queue], offset)
+            self.readers[queue].seek(offset)
+        self._write(own)
+
+    def leave(self) -> None:
+        """Write offsets, give all queues back, and leave the group.
+
+        An orderly queue that a listener still works on stays locked, until the broker's time for that is over.
+        """
+        self._over = True
+        for queue in list(self.readers):
+            reader = self.readers.pop(queue)
+            self._part(reader, unlock=self._leave(reader))
+        self._client.unregister(self.group)

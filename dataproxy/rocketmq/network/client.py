@@ -1,0 +1,231 @@
+"""A client of RocketMQ: its connections, what it knows of topics, and heartbeats."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Final
+
+from dataproxy._core.remoting.answers import Incoming
+from dataproxy._core.remoting.link import Link
+from dataproxy.errors import ClosedError, ConfigError, DataProxyError, ForkedError
+from dataproxy.logs import logger
+from dataproxy.process.threads import check_native_threads
+from dataproxy.rocketmq.arguments import TlsOptions
+from dataproxy.rocketmq.network.connections import Connections, answer_fault
+from dataproxy.rocketmq.network.keeper import Keeper
+from dataproxy.rocketmq.network.routes import Routes
+from dataproxy.rocketmq.network.target import Address, parse_target
+from dataproxy.wire.rocketmq.bodies import ConsumerData, Heartbeat, ProducerData
+from dataproxy.wire.rocketmq.codes import Answer, Code
+from dataproxy.wire.rocketmq.headers import Unregister, header_fields
+from dataproxy.wire.rocketmq.names import TEMPLATE, ClientId
+
+__all__ = ["Client"]
+
+_LOG: Final = logger("rocketmq")
+_HEARTBEAT_S: Final = 30.0
+_ROUTES_S: Final = 30.0
+_MASTER: Final = 0
+
+_open: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+class Client:
+    """What producers and consumers share.  Any thread.
+
+    ``at_exit`` is called at the end of the process, if ``close`` was not.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        instance: str,
+        connect_s: float,
+        call_s: float,
+        stream: bool,
+        at_exit: Callable[[], object],
+        tls: TlsOptions,
+    ) -> None:
+        check_native_threads()
+        self.names, secure = parse_target(target)
+        trusted = None
+        if secure:
+            from dataproxy.rocketmq.network.seal import Trusted  # a program without TLS does not load `ssl`
+
+            trusted = Trusted(tls)
+        elif tls != TlsOptions():
+            raise ConfigError("options of TLS are for TLS", hint="write the target as 'rocketmqs://...'")
+        self._pid = os.getpid()
+        self._over = False
+        self.at_exit: Callable[[], object] = at_exit
+        self.handlers: dict[int, Callable[[Address, Link, Incoming], None]] = {}  # requests of brokers, by code
+        self.on_parted: Callable[[Address, DataProxyError], None] = lambda _address, _error: None
+        self.on_heard: Callable[[Address, Link], None] = lambda _address, _link: None
+        self.on_routes: Callable[[list[str]], None] = lambda _topics: None
+        self.on_failed: Callable[[DataProxyError], None] = lambda _error: None
+        self.producers: tuple[str, ...] = ()  # groups
+        self.consumer: Callable[[], ConsumerData | None] = lambda: None
+        self.host = _own_host(self.names[0])
+        self.id = str(ClientId(self.host, instance or f"{self._pid}#{time.time_ns()}", stream=stream))
+        self.connections = Connections(connect_s, call_s, self, trusted)
+        self.routes = Routes(self.names, self.connections)
+        self.keeper = Keeper()
+        self.keeper.every(_ROUTES_S, self.refresh)
+        self.keeper.every(_HEARTBEAT_S, self.heartbeat)
+        _open.add(self)
+
+    def check(self) -> None:
+        """Raise ForkedError in a forked child, ClosedError after ``close``, DataProxyError if it has failed."""
+        if self._pid == os.getpid() and not self._over and not self.connections.failure:
+            return  # each send comes here
+        self.check_own()
+        if self._over:
+            raise ClosedError("this client was closed")
+        self.connections.check_failure()
+
+    def check_own(self) -> None:
+        """Raise ForkedError in a forked child, whose copies of locks may be held by threads that it does not have."""
+        if self._pid != os.getpid():
+            raise ForkedError("this client was made before a fork", hint="make one in each process")
+
+    @property
+    def trouble(self) -> str:
+        """Return why it has failed; empty, if it works."""
+        return f"the client has failed ({self.connections.failure})" if self.connections.failure else ""
+
+    @property
+    def inherited(self) -> bool:
+        """Return whether it was made before a fork."""
+        return self._pid != os.getpid()
+
+    def works_here(self) -> bool:
+        """Return whether the caller runs on a thread that results of this client need."""
+        return threading.get_ident() in (self.connections._thread.ident, self.keeper._thread.ident)
+
+    def heartbeat(self) -> None:
+        """Tell all brokers that are known who this client is; those that cannot be told are told next time."""
+        consumer = self.consumer()
+        body = Heartbeat(
+            self.id, tuple(map(ProducerData, self.producers)), () if consumer is None else (consumer,)
+        ).write()  # fmt: skip
+        for places in self.routes.brokers().values():
+            for number, address in places.items():
+                if number != _MASTER and consumer is None:
+                    continue
+                try:
+                    answer = self.connections.call(address, Code.HEART_BEAT, {}, body)
+                    if answer.code != Answer.SUCCESS:
+                        raise answer_fault(address, "a heartbeat", answer)
+                except ClosedError:
+                    raise
+                except DataProxyError as error:
+                    _LOG.warning("no heartbeat: %s", error.message)
+
+    def find(self, topic: str, *, template: bool = False) -> None:
+        """Learn where a topic is.  Raises DiscoveryError."""
+        before = self.routes.brokers()
+        self.routes.ask(topic, template=template)
+        new = [places for name, places in self.routes.brokers().items() if before.get(name) != places]
+        if any(self.connections.get(address) is not None for places in new for address in places.values()):
+            self.keeper.soon(self.heartbeat)  # a broker that is a name server, too: `joined` did not know that
+
+    def learn_brokers(self) -> None:
+        """Learn of some broker, for a consumer whose topics do not exist yet.  Raises DiscoveryError."""
+        self.routes.ask(TEMPLATE)
+
+    def unregister(self, consumer: str = "") -> None:
+        """Take leave of all brokers; of a broker that cannot be told the time of heartbeats runs out."""
+        for address in [places[number] for places in self.routes.brokers().values() for number in places]:
+            for producer in self.producers or ("",):
+                if self.connections.get(address) is None:
+                    continue
+                try:
+                    fields = header_fields(Unregister(self.id, producer, consumer))
+                    self.connections.call(address, Code.UNREGISTER_CLIENT, fields, seconds=1.0)
+                except DataProxyError as error:
+                    _LOG.info("no leave taken: %s", error.message)
+
+    def close(self) -> None:
+        """End connections and threads."""
+        self._over = True
+        if not self.inherited:
+            self.keeper.close(0.0)
+            self.connections.close()  # which ends a call that the keeper may wait for
+            self.keeper.close()
+        _open.discard(self)
+
+    def asked(self, address: Address, link: Link, incoming: Incoming) -> None:
+        """Take a request of a broker; one that fails is answered with an error.  Thread: the one that reads."""
+        handler = self.handlers.get(incoming.code)
+        if handler is not None:
+            try:
+                handler(address, link, incoming)
+            except Exception as error:  # noqa: BLE001 - the thread has other connections
+                _LOG.log(logging.ERROR, "request %d of %s has failed", incoming.code, address, exc_info=True)
+                self.answer(link, incoming, Answer.SYSTEM_ERROR, f"the client failed: {type(error).__name__}")
+        elif not incoming.one_way:
+            self.answer(
+                link, incoming, Answer.REQUEST_CODE_NOT_SUPPORTED, f"request type {incoming.code} not supported"
+            )
+
+    def answer(self, link: Link, incoming: Incoming, code: int, remark: str = "", body: bytes = b"") -> None:
+        """Answer a request of a broker; one whose connection has ended gets none."""
+        if incoming.one_way or link.closed:
+            return
+        try:
+            link.answer(incoming, code, remark, body)
+        except ClosedError:
+            return
+        self.connections.push(link)
+
+    def joined(self, address: Address) -> None:
+        """Let a broker to which there is a new connection know who this is."""
+        if any(address in places.values() for places in self.routes.brokers().values()):
+            self.keeper.soon(self.heartbeat)
+
+    def heard(self, address: Address, link: Link) -> None:
+        """Take the news that answers were told.  Thread: the one that reads."""
+        self.on_heard(address, link)
+
+    def parted(self, address: Address, error: DataProxyError) -> None:
+        """Take the end of a connection.  Thread: the one that reads, or the one that dropped it."""
+        self.on_parted(address, error)
+
+    def failed(self, error: DataProxyError) -> None:
+        """Take the end of the thread that reads.  Thread: that one."""
+        self.keeper.close(0.0)
+        self.on_failed(error)
+
+    def refresh(self) -> None:
+        """Ask where all topics are.  Thread: the keeper.  Raises DiscoveryError."""
+        changed = self.routes.refresh()
+        if changed:
+            self.on_routes(changed)
+
+
+def _own_host(server: Address) -> str:
+    """Return the address by which this machine reaches a server; no packet is sent, and no name is looked up."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, server.host)
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect((server.host, server.port))
+                return str(probe.getsockname()[0])
+        except (OSError, ValueError):
+            continue
+    return "127.0.0.1"
+
+
+@atexit.register
+def _close_all() -> None:
+    for client in list(_open):
+        if not client.inherited and threading.current_thread() is threading.main_thread():
+            client.at_exit()

@@ -1,0 +1,79 @@
+"""The thread that does what may wait: one thing after the other."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from dataproxy.errors import DataProxyError
+from dataproxy.logs import logger
+from dataproxy.process.threads import join, start_quiet
+
+__all__ = ["Keeper"]
+
+_LOG: Final = logger("rocketmq")
+
+
+class Keeper:
+    """Call functions on a thread of its own.  Any thread may ask for that."""
+
+    def __init__(self) -> None:
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._waiting: dict[Callable[[], None], tuple[float, int]] = {}  # when each is due next
+        self._numbers = itertools.count()
+        self._changed = threading.Condition()
+        self._over = False
+        self._thread = start_quiet("dataproxy-rocketmq-keeper", self._run)
+
+    def soon(self, body: Callable[[], None], seconds: float = 0.0) -> None:
+        """Call ``body`` once; what waits already to be called by then is not called twice."""
+        due = time.monotonic() + seconds
+        with self._changed:
+            if self._over or (body in self._waiting and self._waiting[body][0] <= due):
+                return
+            number = next(self._numbers)
+            self._waiting[body] = (due, number)
+            heapq.heappush(self._due, (due, number, body))
+            self._changed.notify()
+
+    def every(self, seconds: float, body: Callable[[], None]) -> None:
+        """Call ``body`` again and again, with ``seconds`` in between."""
+
+        def again() -> None:
+            try:
+                body()
+            finally:
+                self.soon(again, seconds)
+
+        self.soon(again, seconds)
+
+    def close(self, seconds: float = 5.0) -> None:
+        """End the thread, after what it does now."""
+        with self._changed:
+            self._over = True
+            self._changed.notify()
+        if threading.get_ident() != self._thread.ident:
+            join(self._thread, seconds)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._over and (not self._due or self._due[0][0] > time.monotonic()):
+                    self._changed.wait(max(0.0, self._due[0][0] - time.monotonic()) if self._due else None)
+                if self._over:
+                    return
+                _, number, body = heapq.heappop(self._due)
+                if self._waiting.get(body, (0.0, -1))[1] != number:
+                    continue  # it was called earlier
+                del self._waiting[body]
+            try:
+                body()
+            except DataProxyError as error:
+                _LOG.warning("%s", error)
+            except BaseException:  # noqa: BLE001 - it is logged, and the thread goes on
+                _LOG.log(logging.ERROR, "what was due has failed", exc_info=True)

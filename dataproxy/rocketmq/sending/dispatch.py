@@ -1,0 +1,497 @@
+"""Which queue a message goes to, when it is written, and whether it is tried again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from threading import get_ident
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from dataproxy._core.remoting.answers import SendAnswer
+from dataproxy._core.remoting.link import Link
+from dataproxy.errors import (
+    BufferFullError,
+    ClosedError,
+    DataProxyError,
+    DeliveryExpired,
+    DeliveryFailed,
+    InvalidMessageError,
+    LocalProtocolError,
+    RemoteProtocolError,
+    TransportError,
+)
+from dataproxy.rocketmq.sending.deliveries import Delivered, Delivery
+from dataproxy.shown import foreign
+from dataproxy.wire.rocketmq.codes import Answer, answer_name
+
+if TYPE_CHECKING:
+    from dataproxy.rocketmq.network.client import Client
+    from dataproxy.rocketmq.network.routes import TopicRoute
+    from dataproxy.rocketmq.network.target import Address
+    from dataproxy.wire.rocketmq.queues import Queue
+
+__all__ = ["Dispatcher", "Limits", "Report"]
+
+_QUEUES: Final = 4  # of a topic that a send makes
+_BACKOFF_S: Final = 0.05
+_LONGEST_BACKOFF_S: Final = 1.0
+_LOOK_S: Final = 0.25  # between two looks for messages that wait too long
+#: Codes with which a broker says that it has stored nothing, now: it is asked again.
+_BUSY: Final = frozenset((Answer.SYSTEM_BUSY, Answer.SERVICE_NOT_AVAILABLE, Answer.FLOW_CONTROL))
+#: Codes after which another broker, or the same one a little later, may do better; a few times.
+_ELSEWHERE: Final = frozenset(
+    (Answer.SYSTEM_ERROR, Answer.NO_PERMISSION, Answer.TOPIC_NOT_EXIST, Answer.NO_BUYER_ID, Answer.NOT_IN_CURRENT_UNIT)
+)
+_FEW: Final = 2
+_Place = TypeVar("_Place")
+
+
+class Limits(NamedTuple):
+    """Bounds of a producer: seconds, bytes, sends of a connection that wait for answers."""
+
+    delivery_timeout: float
+    request_timeout: float
+    buffer_bytes: int
+    max_block: float
+    in_flight: int
+
+
+class Report(NamedTuple):
+    """Count messages by outcome: ``accepted = delivered + failed + expired + pending``, at any moment.
+
+    ``duplicates_possible``: delivered, and perhaps stored more than once.  ``maybe_delivered``: not delivered as far as
+    is known, and perhaps stored.
+    """
+
+    accepted: int
+    delivered: int
+    failed: int
+    expired: int
+    pending: int
+    duplicates_possible: int
+    maybe_delivered: int
+    buffered_bytes: int
+
+
+class _Flush:
+    """A wait for results of what was accepted up to a message: how many messages have none yet, ``but`` for some."""
+
+    __slots__ = ("but", "last", "left")
+
+    def __init__(self, last: int, left: int, but: frozenset[int]) -> None:
+        self.last, self.left, self.but = last, left, but
+
+
+class Dispatcher:
+    """Bring messages to brokers.  Any thread.  Locks: one, held for a few assignments and for writing a frame."""
+
+    def __init__(self, client: Client, group: bytes, limits: Limits) -> None:
+        self._client, self._group, self._limits = client, group, limits
+        self._connections, self._routes = client.connections, client.routes
+        self._lock = threading.RLock()  # a signal handler may close the producer in the middle of a send
+        self._changed = threading.Condition(self._lock)
+        self._waiters = 0  # for room
+        self._flushes: list[_Flush] = []
+        self._last = 0  # number of the last message
+        self._open: dict[int, Delivery] = {}
+        self._counts = dict.fromkeys(("delivered", "failed", "expired", "twice", "maybe"), 0)
+        self._bytes = 0
+        self._turn = 0
+        self._unrouted: dict[str, deque[Delivery]] = {}
+        self._held: dict[Address, deque[Delivery]] = {}
+        self._looking = False
+        self._over = False
+        client.on_heard = self.pump
+        client.on_parted = self._parted
+        client.on_failed = self._end
+
+    def check_own(self) -> None:
+        """Raise ForkedError in a forked child."""
+        self._client.check_own()
+
+    def check_may_wait(self) -> None:
+        """Raise LocalProtocolError on a thread that results need."""
+        if self._client.works_here():
+            raise LocalProtocolError("a callback may not wait for results", hint="wait on a thread of your own")
+
+    def report(self) -> Report:
+        """Return the counts.  Raises ForkedError."""
+        self.check_own()
+        with self._lock:
+            n = self._counts
+            pending = sum(one._count for one in self._open.values())
+            accepted = n["delivered"] + n["failed"] + n["expired"] + pending
+            return Report(
+                accepted, n["delivered"], n["failed"], n["expired"], pending, n["twice"], n["maybe"], self._bytes
+            )
+
+    def accept(self, delivery: Delivery) -> None:
+        """Take a message; waits for room.  Raises BufferFullError, ClosedError, DataProxyError: the client has failed.
+
+        A signal handler may run between any two steps, and close the producer, or raise.
+        """
+        try:
+            with self._lock:
+                now = self._take(delivery)
+                found = self._place(delivery, now)
+            self._go_on(delivery, found)
+        except BaseException:
+            if delivery._by and id(delivery) in self._open:  # it goes on without this thread
+                delivery._maybe = delivery._maybe or delivery._written
+                self._connections.later(0.0, partial(self.dispatch, delivery))
+            raise
+        finally:
+            delivery._by = 0
+
+    def _take(self, delivery: Delivery) -> float:
+        """Count a message as accepted, and return the time.  Needs the lock."""
+        now = delivery._begun
+        if self._bytes + delivery._size > self._limits.buffer_bytes and self._bytes:
+            self._wait_for_room(delivery._size)
+            now = time.monotonic()  # the wait for room is not of its time
+        delivery._deadline = now + self._limits.delivery_timeout
+        self._last = delivery._number = self._last + 1
+        delivery._by = get_ident()
+        self._open[id(delivery)] = delivery  # from here on it is accepted
+        self._bytes += delivery._size
+        if self._over and self._open.pop(id(delivery), None) is not None:  # else `give_up` has seen it
+            self._bytes -= delivery._size
+            self._client.check()
+            raise ClosedError("the producer was closed")
+        if not self._looking:
+            self._looking = True
+            self._connections.later(_LOOK_S, self._look)
+        return now
+
+    def _wait_for_room(self, size: int) -> None:
+        limit = self._limits.max_block if not self._client.works_here() else 0.0
+        self._waiters += 1
+        try:
+            found = self._changed.wait_for(
+                lambda: self._over or not self._bytes or self._bytes + size <= self._limits.buffer_bytes, limit
+            )
+        finally:
+            self._waiters -= 1
+        if not found:
+            raise BufferFullError(
+                f"{self._bytes} bytes wait to be delivered, allowed are {self._limits.buffer_bytes}",
+                hint="send more slowly, or raise buffer_bytes",
+            )
+
+    def wait_settled(self, seconds: float) -> int:
+        """Wait until each message accepted so far has its result; return how many have none then.
+
+        In a signal handler that interrupted a send of its own thread, that message is not waited for: it goes on when
+        the handler returns.
+        """
+        me = get_ident()
+        self._connections.push_all()  # the thread may have been interrupted before it did that
+        with self._lock:
+            own = frozenset(one._number for one in self._open.values() if one._by == me)
+            flush = _Flush(self._last, sum(one._count for one in self._open.values() if one._by != me), own)
+            self._flushes.append(flush)
+            try:
+                self._changed.wait_for(lambda: flush.left <= 0, seconds)
+            finally:
+                self._flushes.remove(flush)
+            return max(0, flush.left)
+
+    def shut(self) -> None:
+        """Take no more messages."""
+        with self._lock:
+            self._over = True
+            self._changed.notify_all()
+
+    def _end(self, error: DataProxyError) -> None:
+        """End everything: the client has failed.  Thread: the one that reads."""
+        self.shut()
+        self.give_up(error)
+
+    def give_up(self, error: DataProxyError | None = None) -> None:
+        """End what has no result: it fails with code CLOSED, or as ``error`` says."""
+        code, why = ("CLOSED", "before the producer was closed") if error is None else ("ABORTED", error.message)
+        with self._lock:
+            left = list(self._open.values())
+            for waiting in (self._unrouted, self._held):
+                waiting.clear()
+        for one in left:
+            one._maybe = one._maybe or one._written
+            text = f"message {one.id} was not delivered{' ' if error is None else ': '}{why}"
+            self._fail(one, DeliveryFailed(text, code=code, details=_facts(one)))
+
+    def dispatch(self, delivery: Delivery) -> None:
+        """Write a message, or let it wait for its route, its connection, or its turn."""
+        now = time.monotonic()
+        if now >= delivery._deadline:
+            self._expire(delivery)
+            return
+        with self._lock:
+            found = self._place(delivery, now)
+        self._go_on(delivery, found)
+
+    def _place(self, delivery: Delivery, now: float) -> Link | Callable[[], None] | None:
+        """Write a message, or let it wait; return what there is to do then, for `_go_on`.  Needs the lock."""
+        if id(delivery) not in self._open:
+            return None
+        route = self._routes.known(delivery._topic)
+        queue = self._pick(delivery, route) if route is not None else None
+        if route is None or queue is None:
+            if route is not None and route.writable:
+                return _wrong
+            self._hold(self._unrouted, delivery._topic, delivery)
+            return self._find_routes
+        address = route.masters[queue.broker_name]  # queues that take messages are those of masters
+        delivery._queue = queue
+        link = self._connections.get(address)
+        if link is None or address in self._held or not self._has_room(link):
+            self._hold(self._held, address, delivery)
+            return self._connect if link is None else None
+        self._write(link, delivery, now)
+        return link
+
+    def _go_on(self, delivery: Delivery, found: Link | Callable[[], None] | None) -> None:
+        """Do what a message needs to go on.  Without the lock."""
+        if type(found) is Link:
+            self._connections.push(found)
+        elif found is _wrong:
+            text = f"topic {delivery._topic!r} has no queue {delivery._fixed} that takes messages"
+            self._refuse(delivery, InvalidMessageError(text, code="NO_QUEUE"))
+        elif found is not None:
+            self._client.keeper.soon(found)
+
+    def _pick(self, delivery: Delivery, route: TopicRoute) -> Queue | None:
+        queues = route.writable
+        if delivery._fixed is not None:
+            queues = tuple(one for one in queues if one.queue_id == delivery._fixed)
+        if not queues:
+            return None
+        if delivery._bucket is not None:
+            return queues[delivery._bucket % len(queues)]
+        self._turn += 1
+        found = queues[self._turn % len(queues)]
+        if found.broker_name == delivery._avoided:
+            others = [one for one in queues if one.broker_name != delivery._avoided]
+            return others[self._turn % len(others)] if others else found
+        return found
+
+    def _hold(self, place: dict[_Place, deque[Delivery]], key: _Place, delivery: Delivery) -> None:
+        place.setdefault(key, deque()).append(delivery)
+        delivery._by = 0
+        if not self._looking:
+            self._looking = True
+            self._connections.later(_LOOK_S, self._look)
+
+    def _has_room(self, link: Link) -> bool:
+        return link.sends < self._limits.in_flight and link.unsent < self._limits.buffer_bytes
+
+    def _write(self, link: Link, delivery: Delivery, now: float) -> None:
+        content, queue = delivery._content, delivery._queue
+        assert queue is not None
+        delivery._attempts += 1
+        delivery._written = True
+        delivery._avoided = queue.broker_name
+        due = delivery._until = min(now + self._limits.request_timeout, delivery._deadline)
+        try:
+            link.send(
+                delivery, self._group, delivery._topic.encode(), queue.queue_id, content.properties, content.body,
+                content.sys_flag, time.time_ns() // 1_000_000, content.flag, _QUEUES, delivery._batch, 0, -1,
+            )  # fmt: skip
+            delivery._by = 0
+            if due < self._connections._due:  # which is lowered after the request is there, so that none is missed
+                self._connections.look_by(due)
+        except ClosedError as error:  # the connection ended at this moment
+            self._connections.later(0.0, partial(self._try_again, delivery, error))
+        except MemoryError:
+            lack = TransportError("there was no memory for a request")
+            self._connections.later(0.0, partial(self._try_again, delivery, lack))
+        except InvalidMessageError as error:
+            self._connections.later(0.0, partial(self._refuse, delivery, error))
+
+    def _parted(self, address: Address, _error: DataProxyError) -> None:
+        """Connect again if messages wait for it.  Thread: the one that reads, or that dropped the connection."""
+        if address in self._held:
+            self._client.keeper.soon(self._connect)
+
+    def pump(self, address: Address, link: Link) -> None:
+        """Write messages that waited for their turn."""
+        if address not in self._held:
+            return
+        wrote = False
+        with self._lock:
+            held = self._held.get(address)
+            now = time.monotonic()
+            while held and self._has_room(link):
+                one = held.popleft()
+                if id(one) in self._open:  # `give_up` may have ended it
+                    self._write(link, one, now)
+                    wrote = True
+            if held is not None and not held:
+                del self._held[address]
+        if wrote:
+            self._connections.push(link)
+
+    def _find_routes(self) -> None:
+        """Ask where topics are, for messages that wait for it.  Thread: the keeper."""
+        with self._lock:
+            topics = list(self._unrouted)
+        for topic in topics:
+            try:
+                self._client.find(topic, template=True)
+            except DataProxyError as error:
+                self._client.keeper.soon(self._find_routes, _LONGEST_BACKOFF_S)
+                self._note(topic, error)
+                return
+            self._again(self._unrouted, topic)
+        with self._lock:
+            if self._unrouted:  # no broker takes messages of these topics now
+                self._client.keeper.soon(self._find_routes, _LONGEST_BACKOFF_S)
+
+    def _note(self, topic: str, error: DataProxyError) -> None:
+        with self._lock:
+            for one in self._unrouted.get(topic, ()):
+                one._why = error.message
+
+    def _again(self, place: dict[_Place, deque[Delivery]], key: _Place) -> None:
+        with self._lock:
+            waiting = place.pop(key, ())
+        for one in waiting:
+            self.dispatch(one)
+
+    def _connect(self) -> None:
+        """Make connections for which messages wait.  Thread: the keeper."""
+        with self._lock:
+            wanted = [one for one in self._held if self._connections.get(one) is None]
+        for address in wanted:
+            try:
+                link = self._connections.open(address)
+            except ClosedError:
+                return
+            except DataProxyError as error:
+                with self._lock:
+                    waiting = self._held.pop(address, ())
+                for one in waiting:
+                    one._avoided = one._queue.broker_name if one._queue is not None else ""
+                    self._try_again(one, error)
+                continue
+            self.pump(address, link)
+
+    def answered(self, delivery: Delivery, answer: SendAnswer) -> None:
+        """Take a broker's answer.  Thread: the one that reads."""
+        queue = delivery._queue
+        assert queue is not None
+        delivery._written = False
+        if answer.stored:
+            status = answer_name(answer.code) if answer.code else "OK"
+            ids = answer.ids
+            self._settle(delivery, "delivered", tuple.__new__(Delivered, (
+                delivery._content.id, tuple(ids.split(",")) if "," in ids else (ids,), delivery._topic,
+                queue.broker_name, answer.queue, answer.offset, status, delivery._attempts,
+                time.monotonic() - delivery._begun, answer.transaction,
+            )))  # fmt: skip
+            return
+        name = answer_name(answer.code) or "an unknown code"
+        said = f": {foreign(answer.remark)}" if answer.remark else ""
+        error = RemoteProtocolError(
+            f"broker {queue.broker_name} refused it with code {answer.code} ({name}){said}", code="CALL_REFUSED",
+            details={"code": answer.code, "remark": answer.remark},
+        )  # fmt: skip
+        delivery._maybe = delivery._maybe or answer.code == Answer.SYSTEM_ERROR
+        if answer.code in _BUSY:
+            self._try_again(delivery, error)
+        elif answer.code in _ELSEWHERE and delivery._refusals < _FEW:
+            delivery._refusals += 1
+            if answer.code in (Answer.TOPIC_NOT_EXIST, Answer.NO_PERMISSION):
+                self._client.keeper.soon(self._client.refresh)
+            self._try_again(delivery, error)
+        else:
+            self._refuse(delivery, error)
+
+    def lost(self, delivery: Delivery, error: DataProxyError) -> None:
+        """Take the news that there is no answer: the message may be stored."""
+        delivery._maybe = True
+        if isinstance(error, RemoteProtocolError):
+            delivery._refusals += 1
+        if error.fatal:
+            return  # the producer was closed: `give_up` has its result
+        if delivery._refusals > _FEW:
+            self._refuse(delivery, error)
+        else:
+            self._try_again(delivery, error)
+
+    def _try_again(self, delivery: Delivery, error: DataProxyError) -> None:
+        delivery._why = error.message
+        wait = min(_BACKOFF_S * (1 << min(delivery._attempts, 6)), _LONGEST_BACKOFF_S)
+        if time.monotonic() + wait >= delivery._deadline:
+            wait = max(0.0, delivery._deadline - time.monotonic())
+        self._connections.later(wait, lambda: self.dispatch(delivery))
+
+    def _refuse(self, delivery: Delivery, error: DataProxyError) -> None:
+        self._fail(delivery, DeliveryFailed(
+            f"message {delivery.id} was not delivered: {error.message}", code="SEND_REFUSED", hint=error.hint,
+            details={**_facts(delivery), **error.details},
+        ))  # fmt: skip
+
+    def _fail(self, delivery: Delivery, error: DataProxyError) -> None:
+        self._settle(delivery, "failed", error)
+
+    def _expire(self, delivery: Delivery) -> None:
+        why = f": {delivery._why}" if delivery._why else ""
+        self._settle(delivery, "expired", DeliveryExpired(
+            f"message {delivery.id} was not delivered within {self._limits.delivery_timeout:g} s{why}",
+            details=_facts(delivery),
+        ))  # fmt: skip
+
+    def _settle(self, delivery: Delivery, outcome: str, result: Delivered | DataProxyError) -> None:
+        with self._lock:
+            if self._open.pop(id(delivery), None) is None:
+                return
+            n = self._counts
+            n[outcome] += delivery._count
+            if delivery._maybe:
+                n["twice" if outcome == "delivered" else "maybe"] += delivery._count
+            self._bytes = self._bytes - delivery._size if self._open else 0
+            wakes = self._waiters > 0
+            for one in self._flushes:
+                if delivery._number <= one.last and delivery._number not in one.but:
+                    one.left -= delivery._count
+                    wakes |= one.left <= 0
+            if wakes:
+                self._changed.notify_all()
+        delivery._settle(result)
+
+    def _look(self) -> None:
+        """End messages that have waited too long.  Thread: the one that reads."""
+        now = time.monotonic()
+        with self._lock:
+            late = _take_late(self._unrouted, now) + _take_late(self._held, now)
+            late += [one for one in self._open.values() if one._deadline + _LOOK_S <= now]  # whatever became of them
+            self._looking = bool(self._open)
+        for one in late:
+            one._maybe = one._maybe or one._written
+            self._expire(one)
+        if self._looking:
+            self._connections.later(_LOOK_S, self._look)
+
+
+def _take_late(place: dict[_Place, deque[Delivery]], now: float) -> list[Delivery]:
+    """Return the messages that have waited too long, and let them wait no more."""
+    late = []
+    for key, waiting in list(place.items()):
+        while waiting and waiting[0]._deadline <= now:  # they are in the order of their deadlines, but for a few
+            late.append(waiting.popleft())
+        if not waiting:
+            del place[key]
+    return late
+
+
+def _wrong() -> None:
+    """Stand for a message whose queue does not take messages."""
+
+
+def _facts(delivery: Delivery) -> dict[str, object]:
+    return {
+        "id": delivery.id, "topic": delivery._topic, "attempts": delivery._attempts, "maybe_delivered": delivery._maybe
+    }  # fmt: skip
