@@ -1,5 +1,7 @@
 """The suite's own rules: skips count as failures in CI, and stale modules are not tested."""
 
+import io
+import logging
 import os
 import runpy
 import shutil
@@ -150,3 +152,15 @@ def test_lists_of_the_sanitizers_name_what_exists_and_nothing_that_is_left_out(n
     assert listed
     assert [name for name in listed if not (TESTS.parent / name).exists()] == []
     assert [name for name in listed if name.removeprefix("tests/") in left_out] == []
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_a_test_does_to_the_log_ends_with_it(again):
+    top = logging.getLogger("dataproxy")
+    assert all(isinstance(one, logging.NullHandler) for one in top.handlers if one.name != "caplog"), top.handlers
+    assert top.propagate
+    assert logging.getLogger("dataproxy.ack").isEnabledFor(logging.WARNING), again
+    top.addHandler(logging.StreamHandler(io.StringIO()))
+    top.propagate = False
+    top.setLevel(logging.CRITICAL)
+    assert not logging.getLogger("dataproxy.ack").isEnabledFor(logging.WARNING)
