@@ -247,8 +247,12 @@ class PlayedHub:
     def settle(self) -> None:
         """Let the thread work until nothing is left to do now."""
         self.service.round()
-        while self.remoting.calls or self.service.pushes.next_tick <= self.service.now:
+        while self._has_work():
             self.service.round()
+
+    def _has_work(self) -> bool:
+        first = min(self.service.pushes.next_tick, self.service.queries.next_tick)
+        return bool(self.remoting.calls) or first <= self.service.now
 
     def pass_time(self, seconds: float, steps: int = 1) -> None:
         for _ in range(steps):

@@ -13,6 +13,7 @@ from dataproxy.hub.rocketmq.clients.members import Member
 from dataproxy.hub.rocketmq.groups.holdings import Holdings
 from dataproxy.hub.rocketmq.service import Service
 from dataproxy.problems import shown
+from dataproxy.wire.rocketmq.codes import shown_version
 from dataproxy.wire.rocketmq.headers import ResetOffset
 from dataproxy.wire.rocketmq.queues import Queue
 
@@ -93,7 +94,7 @@ def _group(service: Service, group: str, kept: dict[tuple[str, int], int], state
         "members": [
             {
                 "client": one.client_id, "address": one.peer.address, "language": one.peer.language,
-                "version": str(one.peer.version), "holds": _told(held.get(one.client_id, ())),
+                "version": shown_version(one.peer.version), "holds": _told(held.get(one.client_id, ())),
                 "lag": _behind(service, group, held.get(one.client_id, ())),
                 "state": states.get((group, one.client_id), "reading"),
             }

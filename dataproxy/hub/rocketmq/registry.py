@@ -35,7 +35,7 @@ from dataproxy.wire.rocketmq.bodies import (
     Subscription,
 )
 from dataproxy.wire.rocketmq.codes import Answer
-from dataproxy.wire.rocketmq.headers import ResetOffset, StatusOf, Unregister
+from dataproxy.wire.rocketmq.headers import PushedReply, ResetOffset, StatusOf, Unregister
 from dataproxy.wire.rocketmq.queues import LockRequest, Queue
 
 __all__ = ["GroupView", "Registry", "View"]
@@ -361,6 +361,16 @@ class Registry:
     ) -> None:
         """Pass a request on to a client (307, 309); its answer comes as a Reply.  Raises RefusedError."""
         self._questions.relay(call, code, group, client_id, fields, body, now)
+
+    def pass_reply(
+        self, call: Any, client_id: str, header: PushedReply, body: bytes, place: Mapping[str, str], now: float
+    ) -> None:
+        """Give a reply to a client that produces (326); its answer comes as a Reply.  Raises RefusedError."""
+        connection = self.producers.find(client_id)
+        if connection is None:
+            text = f"push reply message fail, channel of <{shown(client_id)}> not found."
+            raise RefusedError(Answer.SYSTEM_ERROR, text)
+        self._questions.pass_reply(call, client_id, connection, header, body, place, now)
 
     def answered(self, connection: int, number: int, code: int, remark: str, body: bytes) -> bool:
         """Take a client's answer to an Ask; False if nobody waits for it."""

@@ -14,7 +14,7 @@ from dataproxy.hub.rocketmq.clients.actions import RefusedError
 from dataproxy.hub.rocketmq.delays import Delays
 from dataproxy.hub.rocketmq.registry import Registry
 from dataproxy.hub.rocketmq.topics.remoting import Appends, Place, Request
-from dataproxy.hub.rocketmq.topics.table import Topic, Topics
+from dataproxy.hub.rocketmq.topics.table import CLUSTER, Topic, Topics
 from dataproxy.hub.rocketmq.transactions import Transactions
 from dataproxy.wire.rocketmq.codes import Answer as Code
 from dataproxy.wire.rocketmq.headers import read_header
@@ -30,10 +30,10 @@ from dataproxy.wire.rocketmq.messages import (
 )  # fmt: skip
 from dataproxy.wire.rocketmq.names import RETRIES, MessageId
 
-__all__ = ["BODY_MOST", "Sends", "host_of"]
+__all__ = ["BODY_MOST", "PROPERTIES_MOST", "Sends", "host_of"]
 
 BODY_MOST: Final = 4 << 20  #: bytes of a message
-_PROPERTIES_MOST: Final = 32767
+PROPERTIES_MOST: Final = 32767  #: bytes of all of a message
 _OWN_LIMIT: Final = 121  # the version from which on a client's limit of retries counts
 _REFUSED: Final = {1: "the store could not take it", 2: "the disk is full", 3: "the store takes no further names"}
 
@@ -55,8 +55,10 @@ class Sends:
         topic = self._topics.for_send(header.topic, header.default_topic, header.default_topic_queue_nums, request.now)
         queue = self._queue(header, topic)
         properties = read_properties(header.properties)
-        if len(header.properties.encode("utf-8", "surrogateescape")) > _PROPERTIES_MOST:
-            raise RefusedError(Code.MESSAGE_ILLEGAL, f"the properties have more than {_PROPERTIES_MOST} bytes")
+        if len(header.properties.encode("utf-8", "surrogateescape")) > PROPERTIES_MOST:
+            raise RefusedError(Code.MESSAGE_ILLEGAL, f"the properties have more than {PROPERTIES_MOST} bytes")
+        if "REPLY_TO_CLIENT" in properties:
+            properties["CLUSTER"] = CLUSTER  # the reply goes to this cluster's topic of replies
         message = StoredMessage(
             header.topic, queue, call.body, properties, header.flag, header.sys_flag & ~TRANSACTION,
             header.born_timestamp, host_of(call.peer), request.wall_ms, host_of(call.local), header.reconsume_times,

@@ -20,7 +20,9 @@ from dataproxy.hub.rocketmq.offsets import Offsets, StoredOffsets
 from dataproxy.hub.rocketmq.pulls import Pulls
 from dataproxy.hub.rocketmq.push.positions import Positions
 from dataproxy.hub.rocketmq.pushes import Pushes
+from dataproxy.hub.rocketmq.queries import Queries
 from dataproxy.hub.rocketmq.registry import Registry
+from dataproxy.hub.rocketmq.replies import Replies
 from dataproxy.hub.rocketmq.retries import Retries
 from dataproxy.hub.rocketmq.sends import Sends
 from dataproxy.hub.rocketmq.topics.kept import Kept, KeptResets
@@ -121,6 +123,7 @@ class Service:
         self.sends = Sends(self.appends, self.topics, self.registry, self.delays, self.transactions)
         self.membership = Membership(remoting, self.topics, self.kept, self.registry, self.offsets, self.pushes)
         self.pulls = Pulls(remoting, self.topics, self.registry, self.offsets)
+        self.queries = Queries(remoting, self.topics, self.offsets.stored)
         self._opaque = 0
         self._idle_s, self._idle_at = settings.limits.idle, now + _IDLE_S
         self._has_failed = False  # something of the last tick; it is tried again later
@@ -133,10 +136,12 @@ class Service:
     def _works(self, settings: Settings) -> dict[int, Callable[[Request, Any], Answer | None]]:
         routes = Routes(self.topics, self.kept, settings.address)
         retries = Retries(self.offsets.find, self.appends, self.topics, self.registry, self.delays)
-        members, offsets = self.membership, self.offsets
+        members, offsets, replies = self.membership, self.offsets, Replies(self.registry)
         return {
             Code.SEND_MESSAGE: self.sends.send, Code.SEND_MESSAGE_V2: self.sends.send,
             Code.SEND_BATCH_MESSAGE: self.sends.send, Code.PULL_MESSAGE: self.pulls.pull,
+            Code.SEND_REPLY_MESSAGE: replies.reply, Code.SEND_REPLY_MESSAGE_V2: replies.reply,
+            Code.QUERY_MESSAGE: self.queries.query,
             Code.QUERY_CONSUMER_OFFSET: offsets.committed, Code.UPDATE_CONSUMER_OFFSET: offsets.commit,
             Code.UPDATE_AND_CREATE_TOPIC: routes.create, Code.SEARCH_OFFSET_BY_TIMESTAMP: offsets.search,
             Code.GET_MAX_OFFSET: offsets.latest, Code.GET_MIN_OFFSET: offsets.earliest,
@@ -201,6 +206,7 @@ class Service:
             return _LONGEST_S
         waits = [
             _LONGEST_S, self.topics.next_look - now, self.registry.next_tick - now, self.pushes.next_tick - now,
+            self.queries.next_tick - now,
         ]  # fmt: skip
         if self.delays.next_tick is not None:
             waits.append(self.delays.next_tick - now)
@@ -246,6 +252,7 @@ class Service:
 
     def _close(self, connection: int, now: float) -> None:
         self.pulls.closed(connection)
+        self.queries.closed(connection)
         try:
             self.offsets.settle_at(now)
         finally:
@@ -272,7 +279,7 @@ class Service:
             self._remoting.send(action.connection, action.code, opaque, False, fields, action.body)
         elif isinstance(action, actions.Reply):
             if not action.call.flag & _ONE_WAY:
-                action.call.answer(action.code, {}, action.remark, action.body)
+                action.call.answer(action.code, dict(action.fields or {}), action.remark, action.body)
         elif isinstance(action, actions.Close):
             _log.info("connection %d is closed: %s", action.connection, action.why)
             self._remoting.close(action.connection)
@@ -297,6 +304,7 @@ class Service:
             "the registry of clients": lambda: self.registry.tick(now),
             "offsets that pulls have committed": lambda: self.offsets.settle_at(now),
             "messages that are pushed": lambda: self.pushes.tick(now),
+            "queries for messages": lambda: self.queries.tick(now),
             "messages for later": lambda: self.delays.tick(now, wall_ms),
             "the topics of the store": lambda: self._look(now),
             "members that do not pull": lambda: self._look_for_idle(now),

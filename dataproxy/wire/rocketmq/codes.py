@@ -13,6 +13,8 @@ __all__ = [
     "Code",
     "answer_name",
     "code_name",
+    "shown_version",
+    "version_name",
 ]
 
 #: By their numbers in a binary header.
@@ -123,6 +125,31 @@ class Answer(IntEnum):
 def code_name(code: int) -> str:
     """Return the name of a request's code, empty for one that is unknown."""
     return Code(code).name if code in Code.__members__.values() else ""
+
+
+#: The version of the first patch of a line, the number of that patch, and how many there are.
+_LINES: Final = {
+    (3, 0): (17, 1, 15), (3, 1): (47, 0, 10), (3, 2): (67, 0, 10),
+    **{(3, minor): (87 + 18 * (minor - 3), 1, 9) for minor in range(3, 10)},
+    **{(major, minor): (213 + 200 * (major - 4) + 20 * minor, 0, 10) for major in (4, 5) for minor in range(10)},
+}  # fmt: skip
+
+
+def version_name(version: int) -> str:
+    """Return the name of a client's version, such as ``V4_9_8``, empty for one that is unknown.
+
+    Each release has two numbers: that of its snapshots, and its own.
+    """
+    for (major, minor), (begin, patch, n) in _LINES.items():
+        if begin - 1 <= version < begin - 1 + 2 * n:
+            suffix = "" if version % 2 else "_SNAPSHOT"
+            return f"V{major}_{minor}_{patch + (version - begin + 1) // 2}{suffix}"
+    return ""
+
+
+def shown_version(version: int) -> str:
+    """Return the name of a client's version for an operator, with the number of one that is unknown."""
+    return version_name(version) or f"unknown ({version})"
 
 
 def answer_name(code: int) -> str:

@@ -38,6 +38,8 @@ __all__ = [
     "PushState",
     "PushStateOf",
     "Pushed",
+    "PushedReply",
+    "Queried",
     "QueryMessage",
     "ResetOffset",
     "RouteOf",
@@ -189,6 +191,25 @@ class PushState(Header, frozen=True, kw_only=True):
     commit_offset: Long = -1
 
 
+class PushedReply(Header, frozen=True, kw_only=True):
+    """326: a reply for a client that waits for it, as a message; ``born_host`` and ``store_host`` are host:port."""
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: Int
+    queue_id: Int
+    sys_flag: Int
+    born_timestamp: Long
+    flag: Int
+    properties: str = ""
+    reconsume_times: Int = 0
+    unit_mode: bool = False
+    born_host: str = ""
+    store_host: str = ""
+    store_timestamp: Long
+
+
 class GroupQueue(Header, frozen=True):
     """14: the offset that a group has confirmed of a queue."""
 
@@ -306,6 +327,13 @@ class QueryMessage(Header, frozen=True):
     end_timestamp: Long
 
 
+class Queried(Header, frozen=True):
+    """Answer to 12: up to when, in ms, and up to which physical offset messages were looked at."""
+
+    index_last_update_timestamp: Long
+    index_last_update_phyoffset: Long
+
+
 class Offset(Header, frozen=True):
     """Answer to 14 and 29 to 31."""
 
@@ -353,12 +381,14 @@ REQUESTS: Final[Mapping[int, type[Header]]] = {
     Code.REGISTER_FILTER_SERVER: FilterServer,
     Code.GET_CONSUMER_RUNNING_INFO: RunningInfoOf,
     Code.CONSUME_MESSAGE_DIRECTLY: ConsumeDirectly,
+    Code.PUSH_REPLY_MESSAGE_TO_CLIENT: PushedReply,
     Code.SNODE_PUSH_MESSAGE: Pushed,
     Code.PUSH_STATE: PushStateOf,
 }
 
 #: The records of successful answers, by the code of their request.
 ANSWERS: Final[Mapping[int, type[Header]]] = {
+    Code.QUERY_MESSAGE: Queried,
     Code.QUERY_CONSUMER_OFFSET: Offset,
     Code.SEARCH_OFFSET_BY_TIMESTAMP: Offset,
     Code.GET_MAX_OFFSET: Offset,

@@ -72,7 +72,7 @@ _NOWHERE: Final = Host()
 
 
 class SendHeader(Header, frozen=True):
-    """10, 310 and 320: a message, or several of one queue."""
+    """10, 310, 324 and 325: a message or a reply; 320: several messages of one queue."""
 
     producer_group: str
     topic: str
@@ -163,8 +163,8 @@ def offset_id(data: bytes) -> str:
 
 
 def send_fields(code: int, fields: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the fields of a send with the names that `SendHeader` knows: those of 310 and 320 have one letter."""
-    return fields if code == 10 else {_LONG_NAMES.get(name, name): value for name, value in fields.items()}
+    """Return the fields of a send with the names that `SendHeader` knows: 310, 320 and 325 have names of one letter."""
+    return fields if code in (10, 324) else {_LONG_NAMES.get(name, name): value for name, value in fields.items()}
 
 
 def read_batch(body: bytes) -> Iterator[tuple[int, bytes, dict[str, str]]]:

@@ -145,7 +145,7 @@ def test_clients_of_all_protocols(site: Site) -> None:
     sends, consumes, _, reads, _ = rows
     assert (sends["messages"], sends["streams"]) == (3, [{"group": "b_app", "stream": "s_click"}])
     assert sends["address"].startswith("127.0.0.1:")
-    assert (consumes["client"], consumes["language"], consumes["version"]) == ("c1@7", "JAVA", "407")
+    assert (consumes["client"], consumes["language"], consumes["version"]) == ("c1@7", "JAVA", "V4_9_7")
     assert (consumes["lag"], consumes["state"]) == (3, "reading")
     assert (reads["client"], reads["queues"], reads["lag"]) == (site.reader.client, 1, 5)
     assert all(row["silent_s"] >= 0 for row in rows)

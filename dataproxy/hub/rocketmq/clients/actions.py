@@ -81,6 +81,7 @@ class Reply(NamedTuple):
     code: int
     remark: str = ""
     body: bytes = b""
+    fields: Mapping[str, str] | None = None
 
 
 class Close(NamedTuple):

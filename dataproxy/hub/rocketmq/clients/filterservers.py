@@ -7,6 +7,7 @@ from typing import Final
 
 from dataproxy.hub.clients import Clients, End, Identity
 from dataproxy.hub.rocketmq.clients.actions import Peer
+from dataproxy.wire.rocketmq.codes import shown_version
 
 __all__ = ["FilterServers"]
 
@@ -37,4 +38,4 @@ class FilterServers:
 
 def _identity(connection: int, value: tuple[Peer, str]) -> Identity:
     peer, address = value
-    return Identity("rocketmq", "filter server", address, "", peer.address, peer.language, str(peer.version))
+    return Identity("rocketmq", "filter server", address, "", peer.address, peer.language, shown_version(peer.version))

@@ -24,7 +24,8 @@ class Limits:
     before that.  ``quiet``: at the start of a hub
     nobody gets a lock for so long; with ``belief``, no client is left that has one of an earlier hub.
 
-    ``status`` and ``relay``: for a client to answer a question.  ``check``: between two questions how a transaction
+    ``status`` and ``relay``: for a client to answer a question; ``reply``: to take a reply, of whose sender the answer
+    is awaited for 3 s.  ``check``: between two questions how a transaction
     ends; ``young``: until the first one; ``checks``: so many at most; ``abandoned``: until a half message is put aside
     for which no producer ever came.
 
@@ -52,6 +53,7 @@ class Limits:
     quiet: float = 0.0
     status: float = 5.0
     relay: float = 10.0
+    reply: float = 2.5
     check: float = 60.0
     young: float = 6.0
     checks: int = 15

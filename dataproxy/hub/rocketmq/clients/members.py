@@ -15,6 +15,7 @@ from dataproxy.hub.clients import Clients, End, Identity
 from dataproxy.hub.rocketmq.clients.actions import Peer
 from dataproxy.logs import logger
 from dataproxy.wire.rocketmq.bodies import ConsumerData, ConsumeType, MessageModel, Subscription
+from dataproxy.wire.rocketmq.codes import shown_version
 
 __all__ = ["KIND", "Member", "Members"]
 
@@ -295,5 +296,5 @@ def _newer(before: dict[str, Subscription], data: ConsumerData) -> dict[str, Sub
 def _identity(name: tuple[str, int], member: Member) -> Identity:
     peer = member.peer
     return Identity(
-        "rocketmq", "consumer", member.client_id, member.group, peer.address, peer.language, str(peer.version)
+        "rocketmq", "consumer", member.client_id, member.group, peer.address, peer.language, shown_version(peer.version)
     )

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from dataproxy.hub.clients import Clients, End, Identity
 from dataproxy.hub.rocketmq.clients.actions import Peer
+from dataproxy.wire.rocketmq.codes import shown_version
 
 __all__ = ["KIND", "Producer", "Producers"]
 
@@ -36,15 +37,20 @@ class Producers:
     ) -> None:
         self._clients, self._came, self._gone = clients, came, gone
         self._groups: dict[str, dict[int, Producer]] = {}
+        self._ids: dict[str, dict[int, int]] = {}  # by client: in how many groups each of its connections is
         clients.add_kind(KIND, limit_s, self._ended, _identity)
 
     def register(self, group: str, peer: Peer, client_id: str, now: float) -> None:
         """Take a producer into a group, which is there with its first producer or not at all."""
         members = self._groups.setdefault(group, {})
-        is_new = peer.connection not in members
+        before = members.get(peer.connection)
+        if before is not None:
+            self._forget(before)
         members[peer.connection] = producer = Producer(peer, client_id)
+        own = self._ids.setdefault(client_id, {})
+        own[peer.connection] = own.get(peer.connection, 0) + 1
         self._clients.register(KIND, (group, peer.connection), producer, now, peer.connection)
-        if is_new:
+        if before is None:
             self._came(group)
 
     def unregister(self, group: str, connection: int, now: float) -> bool:
@@ -62,6 +68,11 @@ class Producers:
     def heard(self, group: str, connection: int) -> float:
         """Return when a producer that is there had its last heartbeat for the group."""
         return self._clients.heard(KIND, (group, connection))
+
+    def find(self, client_id: str) -> int | None:
+        """Return the connection of a client that produces for whatever group, of several the one that came last."""
+        found = self._ids.get(client_id)
+        return next(reversed(found)) if found else None
 
     def choose(self, group: str, connection: int, client_id: str) -> int | None:
         """Return the connection of a group's producer for a question: the one that sent, or else the next in turn.
@@ -84,12 +95,23 @@ class Producers:
     def _ended(self, name: tuple[str, int], producer: Producer, now: float, why: End) -> None:
         group, connection = name
         members = self._groups[group]
-        del members[connection]
+        self._forget(members.pop(connection))
         if not members:
             del self._groups[group]
         self._gone(connection, why)
 
+    def _forget(self, producer: Producer) -> None:
+        """Take a producer of one group out of the table of clients."""
+        own, connection = self._ids[producer.client_id], producer.peer.connection
+        own[connection] -= 1
+        if not own[connection]:
+            del own[connection]
+            if not own:
+                del self._ids[producer.client_id]
+
 
 def _identity(name: tuple[str, int], producer: Producer) -> Identity:
     peer = producer.peer
-    return Identity("rocketmq", "producer", producer.client_id, name[0], peer.address, peer.language, str(peer.version))
+    return Identity(
+        "rocketmq", "producer", producer.client_id, name[0], peer.address, peer.language, shown_version(peer.version)
+    )

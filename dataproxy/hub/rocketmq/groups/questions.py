@@ -1,4 +1,4 @@
-"""Requests to clients that are answered: the offsets of members (223, 221), and what is passed on (307, 309).
+"""Requests to clients that are answered: the offsets of members (223, 221), and what is passed on (307, 309, 326).
 
 All clients are asked at the same time, each has the same limit, and who asked gets what has come and reads what is
 missing.  A client whose connection ends has failed at once.
@@ -18,7 +18,7 @@ from dataproxy.hub.rocketmq.clients.limits import Limits
 from dataproxy.hub.rocketmq.clients.members import Member, Members
 from dataproxy.problems import shown
 from dataproxy.wire.rocketmq.codes import LEAST_VERSIONS, Answer, Code
-from dataproxy.wire.rocketmq.headers import StatusOf
+from dataproxy.wire.rocketmq.headers import PushedReply, StatusOf
 from dataproxy.wire.rocketmq.queues import Queue, read_own_offsets, write_member_offsets
 
 __all__ = ["Answered", "Questions"]
@@ -131,6 +131,26 @@ class Questions:
                 self._outbox.append(Reply(call, answer.code, answer.remark, answer.body))
 
         self._ask(member.peer.connection, code, fields, body, now, self._limits.relay, then)
+
+    def pass_reply(
+        self, call: Any, client_id: str, connection: int, header: PushedReply, body: bytes,
+        place: Mapping[str, str], now: float,
+    ) -> None:  # fmt: skip
+        """Give a reply to the client that waits for it; what it says of it is a Reply.  Raises RefusedError.
+
+        ``place``: the fields of an answer that says that it was taken.
+        """
+        self._check_room(1)
+
+        def then(answer: Answered) -> None:
+            if answer.code == Answer.SUCCESS:
+                self._outbox.append(Reply(call, Answer.SUCCESS, fields=place))
+                return
+            why = answer.remark or f"it answered {answer.code}"
+            text = f"push reply message to {shown(client_id)} fail: {why}"
+            self._outbox.append(Reply(call, Answer.SYSTEM_ERROR, text))
+
+        self._ask(connection, Code.PUSH_REPLY_MESSAGE_TO_CLIENT, header, body, now, self._limits.reply, then)
 
     # --- the table
 

@@ -7,14 +7,13 @@ from typing import Final
 from dataproxy.hub.rocketmq.clients.actions import RefusedError
 from dataproxy.hub.rocketmq.topics.kept import Kept
 from dataproxy.hub.rocketmq.topics.remoting import Answer, Call, Request
-from dataproxy.hub.rocketmq.topics.table import Topic, Topics
+from dataproxy.hub.rocketmq.topics.table import CLUSTER, Topic, Topics
 from dataproxy.wire.rocketmq.bodies import BrokerData, ClusterInfo, QueueData, Route
 from dataproxy.wire.rocketmq.codes import Answer as Code
 from dataproxy.wire.rocketmq.headers import CreateTopic, RouteOf
 
-__all__ = ["BROKER", "CLUSTER", "Routes", "answer_when_kept"]
+__all__ = ["BROKER", "Routes", "answer_when_kept"]
 
-CLUSTER: Final = "DefaultCluster"
 BROKER: Final = "dataproxy"
 _MASTER: Final = 0
 

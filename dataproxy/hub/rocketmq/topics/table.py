@@ -13,15 +13,27 @@ from dataproxy.hub.rocketmq.topics.remoting import Remoting
 from dataproxy.wire.rocketmq.codes import Answer as Code
 from dataproxy.wire.rocketmq.names import DEAD_LETTERS, RETRIES, TEMPLATE, is_name
 
-__all__ = ["HALF_TOPIC", "LOST_HALVES_TOPIC", "OP_TOPIC", "QUEUES_MOST", "SCHEDULE_TOPIC", "Topic", "Topics"]
+__all__ = [
+    "CLUSTER",
+    "HALF_TOPIC",
+    "LOST_HALVES_TOPIC",
+    "OP_TOPIC",
+    "QUEUES_MOST",
+    "REPLY_TOPIC",
+    "SCHEDULE_TOPIC",
+    "Topic",
+    "Topics",
+]
 
+CLUSTER: Final = "DefaultCluster"
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 LOST_HALVES_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
+REPLY_TOPIC: Final = f"{CLUSTER}_REPLY_TOPIC"  #: clients look up its route, and send replies to its broker
 #: Clients neither send to them nor change them.
-_OWN: Final = frozenset((SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, LOST_HALVES_TOPIC, KEPT_TOPIC))
-_HIDDEN: Final = _OWN - {LOST_HALVES_TOPIC}  #: no client gets a route to them
+_OWN: Final = frozenset((SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, LOST_HALVES_TOPIC, KEPT_TOPIC, REPLY_TOPIC))
+_HIDDEN: Final = _OWN - {LOST_HALVES_TOPIC, REPLY_TOPIC}  #: no client gets a route to them
 _READ, _WRITE, _INHERIT = 4, 2, 1
 _PERMS: Final = 7
 _INT: Final = 1 << 31
@@ -43,6 +55,7 @@ class Topic(NamedTuple):
 
 
 _TEMPLATE: Final = Topic(8, 8, 7)
+_REPLIES: Final = Topic(1, 1, 2)  # nothing is ever stored there
 
 
 def _is_topic(values: object) -> bool:
@@ -88,6 +101,8 @@ class Topics:
         """Return a topic that clients may see."""
         if name == TEMPLATE:
             return _TEMPLATE if self.begins_any else None
+        if name == REPLY_TOPIC:
+            return _REPLIES
         return None if name in _HIDDEN else self._table.get(name)
 
     def is_young(self, name: str, now: float) -> bool:

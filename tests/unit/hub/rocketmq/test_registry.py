@@ -54,8 +54,8 @@ def test_readers_get_what_does_not_change() -> None:
     assert [(one.client_id, one.queue) for one in view.locks] == [("a", queues("t", 0)[0])]
     assert [one.client_id for one in groups["p"]] == ["a"]
     assert clients == (
-        Client(Identity("rocketmq", "consumer", "a", "g", "10.0.0.1:50001", "JAVA", "409"), 0.0, 120.0),
-        Client(Identity("rocketmq", "producer", "a", "p", "10.0.0.1:50001", "JAVA", "409"), 0.0, 120.0),
+        Client(Identity("rocketmq", "consumer", "a", "g", "10.0.0.1:50001", "JAVA", "V4_9_8"), 0.0, 120.0),
+        Client(Identity("rocketmq", "producer", "a", "p", "10.0.0.1:50001", "JAVA", "V4_9_8"), 0.0, 120.0),
     )
 
 

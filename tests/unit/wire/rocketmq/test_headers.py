@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dataproxy.errors import RemoteProtocolError
 from dataproxy.wire.rocketmq import headers, names
-from dataproxy.wire.rocketmq.codes import LANGUAGES, Answer, Code, answer_name, code_name
+from dataproxy.wire.rocketmq.codes import LANGUAGES, Answer, Code, answer_name, code_name, shown_version, version_name
 from dataproxy.wire.rocketmq.headers import ANSWERS, REQUESTS, header_fields, read_header
 from dataproxy.wire.rocketmq.names import ClientId, MessageId
 from tests.support.reference import rocketmq as plain
@@ -144,3 +144,22 @@ def test_topics() -> None:
     assert not any(map(names.is_name, ("", "x" * 128, "a b", "é", "a\n", "a/b", "a@b")))
     assert names.retry_topic("g") == "%RETRY%g"
     assert names.dead_letter_topic("g") == "%DLQ%g"
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        (17, "V3_0_1"), (28, "V3_0_7_SNAPSHOT"), (36, "V3_0_11_SNAPSHOT"), (45, "V3_0_15"), (46, "V3_1_0_SNAPSHOT"),
+        (62, "V3_1_8_SNAPSHOT"), (63, "V3_1_8"), (85, "V3_2_9"), (86, "V3_3_1_SNAPSHOT"), (121, "V3_4_9"),
+        (211, "V3_9_9"), (212, "V4_0_0_SNAPSHOT"), (232, "V4_1_0_SNAPSHOT"), (293, "V4_4_0"), (317, "V4_5_2"),
+        (333, "V4_6_0"), (355, "V4_7_1"), (373, "V4_8_0"), (393, "V4_9_0"), (397, "V4_9_2"), (401, "V4_9_4"),
+        (409, "V4_9_8"), (433, "V5_1_0"), (473, "V5_3_0"), (611, "V5_9_9"),
+    ],
+)  # fmt: skip
+def test_versions_are_numbers_with_names(version: int, name: str) -> None:
+    assert (version_name(version), shown_version(version)) == (name, name)
+
+
+@pytest.mark.parametrize("version", [-1, 0, 15, 612, 32767])
+def test_a_version_that_is_unknown_is_shown_with_its_number(version: int) -> None:
+    assert (version_name(version), shown_version(version)) == ("", f"unknown ({version})")

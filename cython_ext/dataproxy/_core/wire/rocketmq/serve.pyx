@@ -62,11 +62,13 @@ cdef int serve_request(
 
 
 cdef bint is_plain_send(const SendRequest* s) noexcept nogil:
-    """Tell whether a message is to be delivered as it is: not later, not half, not again."""
+    """Tell whether a message is to be delivered as it is: not later, not half, not again, and nobody waits for a reply."""
     cdef Slice value
     if s.sys_flag & SYS_TRANSACTION or s.reconsume_times > 0 or (s.topic.n and s.topic.p[0] == 37):     # %RETRY%
         return False
     if property_value(s.properties, slice_text(b"DELAY"), &value) and not slice_is(value, b"0"):
+        return False
+    if property_value(s.properties, slice_text(b"REPLY_TO_CLIENT"), &value):    # it gets the name of the cluster
         return False
     return not (property_value(s.properties, slice_text(b"TRAN_MSG"), &value) and slice_is(value, b"true"))
 
