@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -131,6 +133,53 @@ def test_any_split_gives_the_same(seed: int) -> None:
     assert cut.ends == whole.ends
     assert [len(end[3][1]) for end in whole.ends] == sizes
     assert cut.rest_size == 0
+
+
+def sliced(whole: bytes, sizes: Iterable[int]) -> bytes:
+    """Return the frame with its payload cut anew into slices of these sizes, and of the largest for what is left."""
+    payload = b"".join(whole[at + 4 : at + 4 + size] for at, size in slices_of(whole))
+    pieces = []
+    for size in itertools.chain(sizes, itertools.repeat(65536, len(payload) // 65536)):
+        if size < len(payload):
+            pieces.append(payload[:size])
+            payload = payload[size:]
+    pieces.append(payload)
+    head = whole[:8] + len(pieces).to_bytes(4, "big")
+    return head + b"".join(len(piece).to_bytes(4, "big") + piece for piece in pieces)
+
+
+def slices_of(whole: bytes) -> Iterator[tuple[int, int]]:
+    """Give where each slice of a frame begins, and its size."""
+    at = 12
+    while at < len(whole):
+        size = int.from_bytes(whole[at : at + 4], "big")
+        yield at, size
+        at += 4 + size
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_slices_of_any_size_give_the_same(seed: int) -> None:
+    dice = random.Random(seed)
+    bodies = [dice.randbytes(dice.choice([1, 9000, 70_000, 300_000])) for _ in range(4)]
+    sizes = dice.choice([(1,), (8192, 1), (65536, 8192), (65536,), (1, 65536)])
+    data = b"".join(sliced(reply(n, body), sizes * 40) for n, body in enumerate(bodies, 1))
+    line = opened(4)
+    while data:
+        n = min(len(data), dice.choice([1, 13, 8192, 65_536, 131_072]))
+        assert line.receive(data[:n])
+        assert line.rest_size < 70_000  # what came is copied to its place, and leaves the receive buffer
+        data = data[n:]
+    assert [end[3][1] for end in line.ends] == bodies
+
+
+def test_a_frame_that_is_lost_half_way_leaves_nothing_to_the_next() -> None:
+    line = opened(1)
+    assert line.receive(reply(1, b"x" * 100_000)[:50_000])
+    line.lost(LOST, 0, 1000)
+    line.call(2, 2, 17, b"", 2000, 1)
+    line.connected()
+    assert line.receive(reply(2, b"y" * 30_000))
+    assert line.ends[-1][3] == (0, b"y" * 30_000)
 
 
 @pytest.mark.parametrize(

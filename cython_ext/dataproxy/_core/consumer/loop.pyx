@@ -225,7 +225,7 @@ cdef void _read(Loop* p, Channel* c) noexcept nogil:
         status = connection_take(&c.connection, <uint8_t*>data.p, data.n, p.clock.now_us(), &used)
         recvbuf_consume(&c.received, used)
         if status != ST_OK:
-            _lose(p, c, CF_PROTOCOL, 0)
+            _lose(p, c, CF_MEMORY if status == ST_NO_MEMORY else CF_PROTOCOL, 0)
             return
         if got < room and not c.transport.more:
             break
