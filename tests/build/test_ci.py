@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# The sanitizer is chosen by the commit; where there is none it is this one.
-STEPS = ["build", "lint", "types", "instructions", "test-interop", "test-wheel", "test-asan", "test"]
+# What is compiled once more is chosen by the commit; where there is none it is the wheel.
+STEPS = ["build", "lint", "types", "instructions", "test-interop", "test-wheel", "test"]
 TABLE = "== minutes by step, and those of its processes"
 
 
@@ -55,7 +55,7 @@ def test_a_failed_step_fails_the_run_and_is_named(tmp_path, failing):
     assert lines.count(TABLE) == 1
 
 
-@pytest.mark.parametrize("endless", ["test-asan", "test-interop", "test"])
+@pytest.mark.parametrize("endless", ["test-wheel", "test-interop", "test"])
 def test_a_step_without_an_end_is_ended_and_what_it_printed_is_shown(tmp_path, endless):
     status, lines = run(tmp_path, endless=endless)
     assert status != 0
@@ -65,9 +65,10 @@ def test_a_step_without_an_end_is_ended_and_what_it_printed_is_shown(tmp_path, e
 
 
 @pytest.mark.parametrize(
-    ("commit", "step"), [("00000f0", "asan"), ("00000f1", "tsan"), ("ffffffe", "asan"), ("ffffff3", "tsan")]
+    ("commit", "step"),
+    [("00000f0", "wheel"), ("00000f1", "asan"), ("00000f2", "tsan"), ("ffffffe", "tsan"), ("fffffff", "wheel")],
 )
-def test_commits_play_the_sanitizers_by_turns(tmp_path, commit, step):
+def test_commits_play_the_wheel_and_the_sanitizers_by_turns(tmp_path, commit, step):
     status, lines = run(tmp_path, commit=commit)
     assert status == 0
-    assert [row for row in minutes(lines) if row in ("test-asan", "test-tsan")] == [f"test-{step}"]
+    assert [row for row in minutes(lines) if row in ("test-wheel", "test-asan", "test-tsan")] == [f"test-{step}"]
