@@ -20,7 +20,9 @@ from tests.fuzz import (
     reply,
     report,
     request,
+    rockethub,
     rocketmq,
+    rocketport,
     snappy,
     tubemq,
     tubereply,
@@ -41,14 +43,16 @@ TARGETS = {
     "reply": reply,
     "report": report,
     "request": request,
+    "rockethub": rockethub,
     "rocketmq": rocketmq,
+    "rocketport": rocketport,
     "snappy": snappy,
     "tubemq": tubemq,
     "tubereply": tubereply,
     "v1": v1,
 }
 #: Runs of targets whose one check is long.
-SHORT = {"bombs": 50}
+SHORT = {"bombs": 50, "rockethub": 600, "rocketport": 1500}
 
 
 @pytest.mark.parametrize("name", TARGETS)

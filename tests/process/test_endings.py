@@ -1,6 +1,7 @@
 """Ends of processes and of the interpreter: drained in time, silent, and without new threads."""
 
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -262,3 +263,17 @@ def test_a_producer_that_was_forgotten_still_delivers() -> None:
         )
         assert finish(process) == (0, "", "")
         assert server.bodies() == [b"x"]
+
+
+@pytest.mark.parametrize("place", ["memory", "disk"])
+def test_a_store_that_is_left_to_the_end_of_the_interpreter_ends_silently(place: str, tmp_path: Path) -> None:
+    """It was freed when the names of its module were gone, and said so in a traceback without text."""
+    program = """
+        import sys
+        from dataproxy._core.server.store import core
+        class Keeper: pass
+        core.keeper = keeper = Keeper()
+        keeper.own, keeper.store = keeper, core.StoreCore(sys.argv[1] or None)
+    """
+    path = str(tmp_path / "store") if place == "disk" else ""
+    assert finish(start(program, path)) == (0, "", "")

@@ -48,6 +48,8 @@ class PlayedCall:
 
     def answer(self, code, fields=None, remark="", body=b""):
         assert not self.answers, f"the request {self.code} is answered twice"
+        for text in (remark, *(fields or {}), *(fields or {}).values()):
+            text.encode()  # as the listener does, which raises
         if not self.flag & 2:
             self.answers.append((int(code), fields, remark, body))
 

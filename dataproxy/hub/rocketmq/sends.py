@@ -136,9 +136,9 @@ class Sends:
             "MSG_REGION": "DefaultRegion",
             "TRACE_ON": "true",
         }
-        transaction = messages[0].properties.get("UNIQ_KEY", "")
+        transaction = messages[0].properties.get("UNIQ_KEY", "").encode("utf-8", "surrogateescape")
         if transaction:
-            fields["transactionId"] = transaction
+            fields["transactionId"] = transaction.decode("utf-8", "replace")  # what a batch has need be no text
         request.call.answer(Code.SUCCESS, fields)
 
 

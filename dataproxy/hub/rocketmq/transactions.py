@@ -17,7 +17,8 @@ from dataproxy.hub.rocketmq.clients.actions import Half, RefusedError
 from dataproxy.hub.rocketmq.delays import Delays, real_place
 from dataproxy.hub.rocketmq.groups.transactions import ROLL_BACK
 from dataproxy.hub.rocketmq.registry import Registry
-from dataproxy.hub.rocketmq.topics.remoting import Appends, Place, Remoting, Request
+from dataproxy.hub.rocketmq.topics.remoting import Answer as Reply
+from dataproxy.hub.rocketmq.topics.remoting import Appends, Call, Place, Remoting, Request
 from dataproxy.hub.rocketmq.topics.table import HALF_TOPIC, LOST_HALVES_TOPIC, OP_TOPIC, Topic, Topics
 from dataproxy.logs import logger
 from dataproxy.wire.rocketmq.codes import Answer, Code
@@ -29,6 +30,7 @@ __all__ = ["Transactions"]
 
 _log: Final = logger("hub.rocketmq")
 _GROUP: Final = "RMQ_SYS_TRANS"
+_ONE_WAY: Final = 2
 _PAGE, _PAGE_BYTES = 256, 4 << 20
 _ONE_BYTES: Final = 64 << 20
 _CHECKPOINT: Final = 256  # notes in the second topic between two points at which it may be read from later
@@ -63,20 +65,22 @@ class Transactions:
         if message.topic == HALF_TOPIC:
             self._begin(message, place.offset, place.handle, request.now, request.call.connection, 0)
 
-    def end(self, request: Request, header: EndTransaction) -> None:
+    def end(self, request: Request, header: EndTransaction) -> Reply | None:
         """37: carry out what the producer says; once, however often it says so.
 
-        Raises RefusedError for what is no half message of this producer group.
+        Clients send it one-way; one that does not is answered when the end is stored.  Raises RefusedError for what
+        is no half message of this producer group.
         """
         half = self._registry.checks.end(header)
         if half is None:
-            return
+            return Reply()
         try:
             committed = [] if header.commit_or_rollback == ROLL_BACK else [self._committed(half, request.now)]
         except BaseException:
             self._registry.checks.failed(half.handle, request.now)
             raise
-        self._finish(half, committed, request.now, request.wall_ms)
+        self._finish(half, committed, request.now, request.wall_ms, request.call)
+        return None
 
     def ask(self, connection: int, half: Half) -> None:
         """Request a producer what became of a half message (39)."""
@@ -108,17 +112,27 @@ class Transactions:
         """Return how many half messages have no end."""
         return len(self._open)
 
-    def _finish(self, half: Half, messages: list[StoredMessage], now: float, wall_ms: int) -> None:
+    def _finish(
+        self, half: Half, messages: list[StoredMessage], now: float, wall_ms: int, call: Call | None = None
+    ) -> None:
+        """Store how a half message ends, and answer ``call``."""
+
+        def answer(code: int, remark: str = "") -> None:
+            if call is not None and not call.flag & _ONE_WAY:
+                call.answer(code, None, remark)
+
         def done(places: list[Place]) -> None:
             if any(one.status for one in places):
                 _log.warning("the end of a half message could not be stored; its producer is asked again")
                 self._registry.checks.failed(half.handle, now)
+                answer(Answer.SYSTEM_ERROR, "the end could not be stored; its producer is asked again")
                 return
             for one in messages:
                 self._delays.stored(one, now, wall_ms)
             self._registry.checks.done(half.handle)
             self._open.pop(half.half_offset, None)
             self._advance()
+            answer(Answer.SUCCESS)
 
         self._note(messages, f"done {half.half_offset}", done)
 

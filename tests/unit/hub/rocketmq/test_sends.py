@@ -139,3 +139,12 @@ def test_a_hub_with_certain_topics_begins_no_others():
     assert hub.send("T", properties={"DELAY": 1}).answered[0] == 0
     assert hub.remoting.topics["U"] == (2, 2, 6)
     assert hub.ask(Code.GET_ROUTEINFO_BY_TOPIC, topic="TBW102").answered[0] == 17
+
+
+def test_an_id_that_is_no_text_does_not_make_a_stored_batch_a_failure():
+    """It was answered with code 1, and so its client stored it again."""
+    hub = PlayedHub()
+    call = hub.send("T", item(b"m", "UNIQ_KEY\x01?").replace(b"?", b"\xb3"), m=True)
+    code, fields, _, _ = call.answered
+    assert (code, fields["queueOffset"], fields["transactionId"]) == (0, "0", "\ufffd")
+    assert hub.bodies("T") == [b"m"]

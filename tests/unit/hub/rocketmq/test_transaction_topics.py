@@ -24,9 +24,9 @@ def half(hub, body=b"half", **properties):
     return int(fields["queueOffset"]), MessageId.read(fields["msgId"]).offset, fields
 
 
-def end(hub, offset, handle, outcome, group="tp", **more):
+def end(hub, offset, handle, outcome, group="tp", bits=2, **more):
     return hub.ask(
-        Code.END_TRANSACTION, bits=2, producerGroup=group, tranStateTableOffset=offset, commitLogOffset=handle,
+        Code.END_TRANSACTION, bits=bits, producerGroup=group, tranStateTableOffset=offset, commitLogOffset=handle,
         commitOrRollback=outcome, msgId="U1", **more,
     )  # fmt: skip
 
@@ -48,6 +48,22 @@ def test_a_half_message_is_seen_by_nobody_until_it_is_committed():
     [message] = hub.messages("T", 1)
     assert message.properties == {"PGROUP": "tp", "UNIQ_KEY": "U1", "TAGS": "red"}
     assert (message.body, message.sys_flag, message.prepared_offset) == (b"half", 8, handle)
+
+
+def test_an_end_that_waits_for_an_answer_gets_one_when_it_is_stored():
+    hub = make()
+    offset, handle, _ = half(hub)
+    hub.remoting.waiting = []
+    call = end(hub, offset, handle, COMMIT, bits=0)
+    assert call.answers == []
+    hub.remoting.store_now()
+    hub.settle()
+    assert (call.answered[0], hub.bodies("T", 1)) == (0, [b"half"])
+    assert end(hub, offset, handle, COMMIT, bits=0).answered[0] == 0  # once more changes nothing
+    offset, handle, _ = half(hub)
+    hub.remoting.refuse = 2
+    code, _, remark, _ = end(hub, offset, handle, ROLL_BACK, bits=0).answered
+    assert (code, "asked again" in remark) == (1, True)
 
 
 def test_a_message_that_is_rolled_back_never_comes():

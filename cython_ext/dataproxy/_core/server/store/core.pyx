@@ -12,7 +12,7 @@ import uuid
 from dataproxy.errors import ClosedError, StoreError
 
 from libc.stdint cimport int64_t, uint64_t
-from posix.unistd cimport close
+from posix.unistd cimport close, getpid
 
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.server.committer cimport (
@@ -103,7 +103,7 @@ cdef class StoreCore(StoreView):
 
     def __dealloc__(self):
         forks_unwatch(&self._forks)
-        if self._pid != os.getpid():
+        if self._pid != getpid():       # not os.getpid: the names of this module may be gone when Python ends
             return
         self._give_up()
         if self._has_committer:
@@ -129,7 +129,7 @@ cdef class StoreCore(StoreView):
         forks_unwatch(&self._forks)
         for i in range(2):
             if self._claims[i] >= 0:
-                os.close(self._claims[i])
+                close(self._claims[i])
                 self._claims[i] = -1
         return 0
 

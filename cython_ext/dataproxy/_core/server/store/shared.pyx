@@ -11,6 +11,7 @@ from dataproxy.errors import StoreError
 
 from libc.errno cimport EACCES, EDQUOT, ENOENT, ENOSPC, EPERM, EROFS
 from libc.stddef cimport size_t
+from posix.unistd cimport getpid
 
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.server.store.env cimport (
@@ -38,7 +39,7 @@ cdef class SharedEnv:
         self._pid = os.getpid()
 
     def __dealloc__(self):
-        if self._pid == os.getpid():
+        if self._pid == getpid():       # not os.getpid: the names of this module may be gone when Python ends
             env_close(&self.env)
 
 

@@ -62,7 +62,7 @@ cdef int serve_request(
 
 
 cdef bint is_plain_send(const SendRequest* s) noexcept nogil:
-    """Tell whether a message is to be delivered as it is: not later, not half, not again, and nobody waits for a reply."""
+    """Tell whether a message is to be delivered as it is: not later, not half, not again, and without a reply."""
     cdef Slice value
     if s.sys_flag & SYS_TRANSACTION or s.reconsume_times > 0 or (s.topic.n and s.topic.p[0] == 37):     # %RETRY%
         return False
