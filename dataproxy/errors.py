@@ -174,7 +174,7 @@ class ForkedError(DataProxyError):
 
 
 class GroupRefusedError(DataProxyError):
-    """Report that servers of TubeMQ do not let a consumer into its group; ``details`` has a master's code."""
+    """Report that servers do not let a consumer into its group; ``details`` has the code of TubeMQ's master."""
 
     _default_code = "MEMBER_REFUSED"
 

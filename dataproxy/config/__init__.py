@@ -15,6 +15,7 @@ from dataproxy.config.file import path_text, read_file
 from dataproxy.config.loader import conceal, prefixed, read_environment, settle
 from dataproxy.config.model import ConsumerConfig, HubConfig, ProducerConfig
 from dataproxy.config.option import Option, OptionTable
+from dataproxy.config.rules import is_rocketmq
 from dataproxy.config.spark import concealed, plain_name, spark_options
 from dataproxy.config.tables.consumer import CONSUMER
 from dataproxy.config.tables.hub import HUB
@@ -35,6 +36,7 @@ __all__ = [
     "ProducerConfig",
     "conceal",
     "concealed",
+    "is_rocketmq",
     "load_consumer_config",
     "load_hub_config",
     "load_producer_config",

@@ -22,6 +22,7 @@ __all__ = [
     "LARGEST_FRAME_BYTES",
     "LEAST_FRAME_BYTES",
     "PRODUCER_RULES",
+    "is_rocketmq",
     "is_tubemq",
 ]
 
@@ -339,6 +340,11 @@ def is_tubemq(target: str) -> bool:
     return target.strip().lower().startswith(("tubemq://", "tubemqs://"))
 
 
+def is_rocketmq(target: str) -> bool:
+    """Tell whether a target names RocketMQ's name servers."""
+    return target.strip().lower().startswith(("rocketmq://", "rocketmqs://"))
+
+
 #: Options that belong to DataProxies and Managers, with the values that change nothing.
 _OF_PROXIES: Final = {
     "group_id": "",
@@ -452,7 +458,7 @@ PRODUCER_RULES: Final[tuple[Rule, ...]] = (
 
 def _group_is_named(values: Mapping[str, Any]) -> str | None:
     group = values["group"]
-    if not group or re.fullmatch(_GROUP, group):
+    if not group or is_rocketmq(values["target"]) or re.fullmatch(_GROUP, group):
         return None
     return (
         f"group {shown(group)} is not a name of a group; it begins with a letter, and has letters, digits, '-' and '_',"
@@ -461,6 +467,8 @@ def _group_is_named(values: Mapping[str, Any]) -> str | None:
 
 
 def _topics_are_named(values: Mapping[str, Any]) -> str | None:
+    if is_rocketmq(values["target"]):
+        return None  # its client has other names, and says which
     if len(values["topics"]) > _MOST_TOPICS:
         return f"topics has {len(values['topics'])} topics; a member of a group has at most {_MOST_TOPICS}"
     for name, items in values["topics"]:
@@ -524,8 +532,8 @@ def _offsets_are_places(values: Mapping[str, Any]) -> str | None:
 
 #: Rules of the consumer.
 CONSUMER_RULES: Final[tuple[Rule, ...]] = (
-    Rule(("group",), _group_is_named),
-    Rule(("topics",), _topics_are_named),
+    Rule(("group", "target"), _group_is_named),
+    Rule(("topics", "target"), _topics_are_named),
     Rule(("user",), _user_is_named),
     Rule(("session",), _session_is_named),
     Rule(("balance", "session", "members", "node"), _members_are_counted),
@@ -536,6 +544,7 @@ CONSUMER_RULES: Final[tuple[Rule, ...]] = (
     _needs("tls_key", "tls_certificate"),
     _needs("tls_key_password", "tls_certificate"),
     _encrypted("tubemq://", "tubemqs://"),
+    _encrypted("rocketmq://", "rocketmqs://"),
 )
 
 

@@ -31,7 +31,7 @@ _ANSWER_S: Final = 5.0
 
 
 class AsyncConsumer(ConsumerBase):
-    """Read topics of TubeMQ as a member of a group, in one asyncio loop.
+    """Read topics of TubeMQ, or of a hub by RocketMQ's protocol, as a member of a group, in one asyncio loop.
 
     Parameters are those of Consumer.  It is used in the loop that its first await runs in, and closed there; a
     cancelled await loses no pack.  Use it by ``async with``: leaving the block gives all partitions back.

@@ -2,101 +2,47 @@
 
 from __future__ import annotations
 
-import os
-import random
-import socket
 import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from dataproxy._core.consumer.core import ConsumerCore
-from dataproxy._version import __version__
-from dataproxy.config import CONSUMER, conceal
+from dataproxy.config import CONSUMER, conceal, is_rocketmq
 from dataproxy.consumer import ending
 from dataproxy.consumer.arguments import checked_config
-from dataproxy.consumer.driver import Driver
-from dataproxy.consumer.group.asking import MemberOptions
-from dataproxy.consumer.group.chooser import Chooser
-from dataproxy.consumer.group.member import Life, Member
-from dataproxy.consumer.names import Names
+from dataproxy.consumer.kinds import make_parts
 from dataproxy.consumer.outcomes import check_confirmed, refusal_error
-from dataproxy.consumer.places import place_of, seek_error, starts_of
+from dataproxy.consumer.places import no_choice, place_of, seek_error, starts_of
 from dataproxy.consumer.state import ConsumerState
 from dataproxy.consumer.stats import ConsumerStats, Lag, lag_of, make_stats
 from dataproxy.errors import ClosedError, ConfigError, DataProxyError, LocalProtocolError, TransportError
 from dataproxy.logs import logger
-from dataproxy.masters.target import Target, parse_target
 from dataproxy.problems import shown
 from dataproxy.process.threads import is_ours, join, start_hearing, start_quiet
-from dataproxy.trust.files import server_trust
 from dataproxy.unmade import made_by_init
-from dataproxy.wire.tubemq.texts import BROKER_PORT, BROKER_TLS_PORT
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Unpack
 
+    from dataproxy._core.consumer.core import ConsumerCore
     from dataproxy._core.consumer.pack import Pack
     from dataproxy.config import ConsumerConfig
     from dataproxy.config.typed import ConsumerOptions
+    from dataproxy.consumer.driver import Driver
     from dataproxy.consumer.group.asking import Reply
+    from dataproxy.consumer.pushed.engine import PushedEngine
 
 __all__ = ["ConsumerBase"]
 
 _LOG: Final = logger("consumer")
-_STARTS: Final = {"earliest": 0, "latest": 1, "end": 2}
-_LIVES: Final = {Life.NEW: "joining", Life.JOINING: "joining", Life.MEMBER: "member", Life.GONE: "closed"}
 
 _SHORT_S: Final = 0.1  # between two looks for signals
 _JOIN_S: Final = 5.0
 _NAMED: Final = 10  # partitions in one error
-
-_numbers = iter(range(1, 1 << 62))
-
-
-def _own_address() -> str:
-    """Return the address that this machine uses towards others; nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # of the net that documents use
-            return str(probe.getsockname()[0])
-        except OSError:
-            return "127.0.0.1"
-
-
-def _client_id(group: str, host: str) -> str:
-    """Return an id that nobody else has: masters sort the members of a group by it."""
-    return f"{group}_{host}-{os.getpid()}-{time.time_ns() // 1000000}-{next(_numbers)}-Python-{__version__}"
-
-
-def _member_options(config: ConsumerConfig, target: Target, client: str, host: str) -> MemberOptions:
-    return MemberOptions(
-        masters=target.masters,
-        broker_port=BROKER_TLS_PORT if target.tls else BROKER_PORT,
-        client=client,
-        group=config.group,
-        topics=dict(config.topics),
-        host=host,
-        user=config.user,
-        password=config.password.reveal(),
-        first_read=_STARTS[config.start],
-        heartbeat_s=config.heartbeat_interval,
-        slow_s=config.master_retry_max,
-        confirm_wait_s=config.release_wait,
-        register_rounds=config.register_retries,
-        register_pause_s=config.register_retry_wait,
-        timeout_s=config.call_timeout,
-        offsets=dict(config.offsets),
-        bound=bool(config.session),
-        session=config.session,
-        members=config.members,
-        larger_wins=config.larger_offset,
-        node=config.node,
-    )
 
 
 class ConsumerBase:
@@ -106,8 +52,8 @@ class ConsumerBase:
     """
 
     config: ConsumerConfig = made_by_init()
-    _core: ConsumerCore = made_by_init()
-    _driver: Driver = made_by_init()
+    _core: ConsumerCore | PushedEngine = made_by_init()
+    _driver: Driver | PushedEngine = made_by_init()
     _state: ConsumerState = made_by_init()
     _awaited = False
     _closed = True  # until its threads run
@@ -128,32 +74,19 @@ class ConsumerBase:
             raise LocalProtocolError("this consumer was made before; make another one")
         conceal(CONSUMER, cast("dict[str, Any]", options))
         self.config = checked_config(target, group, topics, on_assigned, on_revoked, config, config_file, options)
-        settled = self.config
-        servers = parse_target(settled.target, settled.tls)
-        self._trust = server_trust(settled) if servers.tls else None
-        host = _own_address()
-        self.client = _client_id(settled.group, host)
+        self._state = ConsumerState(on_assigned, on_revoked)
+        parts = make_parts(self.config, self._state, awaited=self._awaited)
+        self.client, self._core, self._driver, self._trust = parts[:4]
         #: With auto_confirm: the pack that each thread or task got last.  One that ends takes its pack along.
         self._given: weakref.WeakKeyDictionary[object, Pack] = weakref.WeakKeyDictionary()
-        self._state = ConsumerState(on_assigned, on_revoked)
-        self._core = ConsumerCore(
-            self.client.encode(), settled.group.encode(), call=settled.call_timeout, connect=settled.connect_timeout,
-            confirm=settled.confirm_timeout, nothing=settled.not_found_wait, prefetch_bytes=settled.prefetch_bytes,
-            tls=None if self._trust is None else self._trust.contexts, awaited=self._awaited,
-        )  # fmt: skip
-        kind = Chooser if settled.balance == "client" else Member
-        member = kind(_member_options(settled, servers, self.client, host), random.Random())
-        names = Names(settled.dns_interval, start_quiet, self._core.wake)
-        self._driver = Driver(self._core, member, names, self._state, dict(settled.topics), settled.tls_server_name)
-        self._threads: list[threading.Thread] = []
-        self._start()
+        self._threads: list[threading.Thread] = list(parts.threads)
+        self._start(parts.bodies)
 
-    def _start(self) -> None:
+    def _start(self, bodies: Iterable[tuple[str, Callable[[], None]]]) -> None:
         try:
-            self._threads.append(start_quiet("dataproxy-consume", self._core.loop_body()))
             if self._state.calls_back:
                 start_hearing("dataproxy-consumer-callbacks", self._state.call_back)
-            self._threads.append(start_quiet("dataproxy-member", self._driver.run))
+            self._threads += [start_quiet(name, body) for name, body in bodies]
             if self._trust is not None:
                 self._trust.follow(start_quiet)
         except BaseException:  # there is no thread more: those that run are not left behind
@@ -167,7 +100,7 @@ class ConsumerBase:
     def __repr__(self) -> str:
         if "_threads" not in vars(self):
             return f"<{type(self).__name__} not made>"
-        return f"<{type(self).__name__} {self.client}, {'closed' if self._closed else _life(self._driver.member.life)}>"
+        return f"<{type(self).__name__} {self.client}, {'closed' if self._closed else self._driver.stage}>"
 
     # --- packs
 
@@ -232,7 +165,8 @@ class ConsumerBase:
 
     def lag(self) -> dict[str, Lag]:
         """Return how far each partition is behind."""
-        return {key: lag_of(*rest) for key, *rest in self._core.partitions()}
+        unit = self._driver.offset_unit
+        return {key: lag_of(at, end, behind, unit) for key, at, end, behind in self._core.partitions()}
 
     def pause(self, *partitions: str) -> None:
         """Ask for no more packs of these partitions, without any: of all; ones that wait are given back.
@@ -258,6 +192,8 @@ class ConsumerBase:
 
     def _check_chooses(self) -> None:
         self._check_open()
+        if is_rocketmq(self.config.target):
+            raise no_choice()
         if self.config.balance != "client":
             raise LocalProtocolError(
                 "the master chooses the partitions of this consumer",
@@ -298,7 +234,7 @@ class ConsumerBase:
         self._check_open()
         if not isinstance(partition, str) or partition not in self._state.assignment:
             raise ConfigError(f"partition {shown(partition)} is not assigned", hint="give a key of assignment()")
-        return self._driver.seek(partition, place_of(offset))
+        return self._driver.seek(partition, place_of(offset, self._driver.offset_unit))
 
     def _sought(self, partition: str, offset: Any, reply: Reply) -> int:
         """Return where a seek has led to, or raise its problem."""
@@ -313,10 +249,9 @@ class ConsumerBase:
 
     def stats(self) -> ConsumerStats:
         """Return what was counted until now; packs and messages are of one moment."""
-        fault = self._driver.member.trouble
         return make_stats(
-            "closed" if self._closed else _life(self._driver.member.life), self.client, self._core.tally(),
-            self._core.partitions(), fault.text if fault else "",
+            "closed" if self._closed else self._driver.stage, self.client, self._core.tally(),
+            self.lag(), self._driver.trouble,
         )  # fmt: skip
 
     def _check_ready(self, timeout: float, *, late: bool) -> None:
@@ -325,12 +260,12 @@ class ConsumerBase:
         if self._state.refusal is not None:
             raise refusal_error(self._state.refusal, self.config.group)
         if late:
-            fault = self._driver.member.trouble
+            said, server = self._driver.trouble, self._driver.server
             raise TransportError(
-                f"no master of {self.config.target} took this consumer within {timeout:g} s"
-                f"{f': {fault.text}' if fault else ''}",
+                f"no {server} of {self.config.target} took this consumer within {timeout:g} s"
+                f"{f': {said}' if said else ''}",
                 code="NO_MASTER",
-                hint="check the addresses, and that the master runs",
+                hint=f"check the addresses, and that the {server} runs",
             )
 
     def _check_open(self) -> None:
@@ -386,7 +321,3 @@ class ConsumerBase:
             text = f"{self!r} was not closed; it is closed now"
             self._begin_close()  # first: the warning may be an error
             warnings.warn(text, ResourceWarning, source=self, stacklevel=2)
-
-
-def _life(life: Life) -> str:
-    return _LIVES.get(life, "leaving")

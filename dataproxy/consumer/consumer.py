@@ -31,9 +31,10 @@ _ANSWER_S: Final = 5.0
 
 
 class Consumer(ConsumerBase):
-    """Read topics of TubeMQ as a member of a group.
+    """Read topics of TubeMQ, or of a hub by RocketMQ's protocol, as a member of a group.
 
-    ``target``: ``tubemq://master1:8715,master2:8715`` (``tubemqs://`` with TLS), or a list of ``host:port``.
+    ``target``: ``tubemq://master1:8715,master2:8715`` (``tubemqs://`` with TLS), or a list of ``host:port``; or a hub
+    that pushes, ``rocketmq://host:port`` (``rocketmqs://``), where what has no meaning is refused by its name.
     ``group``: the consumer group.  ``topics``: names, or a mapping of names to filter items.
     ``on_assigned(partition)`` and ``on_revoked(partition, lost)`` are called on a thread of their own; until
     ``release_wait`` after a revocation that is no loss, packs of the partition can be confirmed.  ``config``: a

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dataproxy.consumer.group.asking import Address, Ask, Drop, Fault, Hold, Known, Refusal, Release, Reply, Untaken
 from dataproxy.consumer.group.chooser import Chooser
 from dataproxy.consumer.group.membership import Life
+from dataproxy.consumer.places import INDEX_BYTES
 from dataproxy.lasterror import why
 from dataproxy.logs import logger
 from dataproxy.numbers import CE_CONNECT_FAILED, TLS_FIRST
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     from dataproxy._core.consumer.core import ConsumerCore
     from dataproxy.consumer.group.membership import Membership
     from dataproxy.consumer.names import Names
+    from dataproxy.consumer.state import Watcher
     from dataproxy.wire.tubemq.texts import Partition
 
-__all__ = ["Driver", "Watcher", "call_fault_text"]
+__all__ = ["Driver", "call_fault_text"]
 
 _LOG: Final = logger("consumer")
 _MASTER, _READ = 1, 2
@@ -45,6 +47,7 @@ _FOLLOW_S: Final = 1.0  # between two looks where brokers are
 _QUIET_S: Final = 10.0  # between two log records about the same broker's refusals
 _PATIENT_S: Final = 5.0  # without a good answer of a master, before that is in the log
 _MINUTE_S: Final = 60.0  # between two log records about masters
+_STAGES: Final = {Life.NEW: "joining", Life.JOINING: "joining", Life.MEMBER: "member", Life.GONE: "closed"}
 _CONNECT, _LOST, _TIMEOUT, _PROTOCOL, _CLOSED, _MEMORY = range(1, 7)
 _UNTAKEN: Final = {0: "it does not answer", 410: "another consumer of the group has it"}
 _FAULTS: Final = {
@@ -56,34 +59,11 @@ _FAULTS: Final = {
 }
 
 
-class Watcher:
-    """What a driver tells its consumer; each method is called on the driver's thread and must not wait."""
-
-    def assigned(self, partition: Partition, number: int, begin: Callable[[bool], None], *, moved: bool) -> None:
-        """Take the news that packs of a partition are read from now on, or (``moved``) from another place of it.
-
-        ``number``: of its hold, which ``begin(paused)`` makes: it is called once, and nobody can pause the partition
-        or see its packs before it is known here.
-        """
-
-    def revoked(self, partition: Partition, *, lost: bool) -> None:
-        """Take the news that no more packs of a partition are given out; ``lost``: nothing can be confirmed."""
-
-    def known(self, partitions: tuple[Partition, ...]) -> None:
-        """Take the news what can be read, of a member that chooses by itself."""
-
-    def refused(self, refusal: Refusal | None) -> None:
-        """Take a master's refusal of this member, or None: it is a member now."""
-
-    def failed(self, error: Exception) -> None:
-        """Take the error that ends the driver."""
-
-    def gone(self) -> None:
-        """Take the end of the driver."""
-
-
 class Driver:
     """Drive a member until it is gone."""
+
+    offset_unit: Final = INDEX_BYTES  #: of offsets, for one message
+    server: Final = "master"  #: by whom a member is taken
 
     def __init__(
         self,
@@ -116,6 +96,16 @@ class Driver:
         self._closing = False  # plain values: a finalizer sets them, which may run inside of any lock
         self._abandoned = False
         self._was_member = False
+
+    @property
+    def stage(self) -> str:
+        """Return where the member is: ``joining``, ``member``, ``leaving``, ``closed``."""
+        return _STAGES.get(self.member.life, "leaving")
+
+    @property
+    def trouble(self) -> str:
+        """Return the newest fault of a call to a master, empty without one."""
+        return "" if self.member.trouble is None else self.member.trouble.text
 
     def close(self) -> None:
         """Let the member leave its group.  Any thread."""

@@ -10,17 +10,23 @@ if TYPE_CHECKING:
     from dataproxy._core.consumer.pack import Pack
     from dataproxy.consumer.group.asking import Refusal
 
-__all__ = ["SOUGHT", "check_confirmed", "refusal_error"]
+__all__ = [
+    "CLOSED", "LATE", "NO_PUSH", "RENEWED", "REVOKED", "SOUGHT", "UNANSWERED", "check_confirmed", "refusal_error",
+]  # fmt: skip
 
-_LATE, _REVOKED, _UNANSWERED, _CLOSED = -1, -2, -3, -4
+#: Codes of packs that have expired; others are those of brokers.
+LATE, REVOKED, UNANSWERED, CLOSED, RENEWED = -1, -2, -3, -4, -6
+#: Code of a refusal that no server has sent: brokers that do not push.
+NO_PUSH: Final = -1
 #: Code of a pack that was out when its partition was read from another place.
 SOUGHT: Final = -5
 _REASONS: Final = {
-    _LATE: ("CONFIRM_LATE", "it was not confirmed within confirm_timeout"),
-    _REVOKED: ("CONFIRM_REVOKED", "its partition was taken away before it was confirmed"),
-    _UNANSWERED: ("CONFIRM_UNANSWERED", "the broker's answer to the confirm did not come"),
+    LATE: ("CONFIRM_LATE", "it was not confirmed within confirm_timeout"),
+    REVOKED: ("CONFIRM_REVOKED", "its partition was taken away before it was confirmed"),
+    UNANSWERED: ("CONFIRM_UNANSWERED", "the broker's answer to the confirm did not come"),
     SOUGHT: ("CONFIRM_SOUGHT", "its partition was sought elsewhere before it was confirmed"),
-    _CLOSED: ("CONFIRM_REVOKED", "the consumer was closed before it was confirmed"),
+    RENEWED: ("CONFIRM_REVOKED", "its queue began anew, after a lost connection or a reset, before it was confirmed"),
+    CLOSED: ("CONFIRM_REVOKED", "the consumer was closed before it was confirmed"),
 }
 _REFUSALS: Final = {
     424: "other members are bound to offsets, or this one alone is",
@@ -44,14 +50,21 @@ def check_confirmed(pack: Pack) -> None:
     if outcome == "expired":
         code, why = _REASONS.get(pack.code, ("CONFIRM_REFUSED", f"the broker answered with code {pack.code}"))
     elif outcome == "held":
-        code, why = _REASONS[_UNANSWERED]
+        code, why = _REASONS[UNANSWERED]
     else:
         code, why = "CONFIRM_REVOKED", "it was given back"
     raise ConfirmError(f"{pack!r}: {why}; its messages may come again", code=code, details={"code": pack.code})
 
 
 def refusal_error(refusal: Refusal, group: str) -> GroupRefusedError:
-    """Return the error for a master's refusal of a member of ``group``."""
+    """Return the error for a master's refusal of a member of ``group``, or for brokers that do not push."""
+    if refusal.code == NO_PUSH:
+        return GroupRefusedError(
+            f"nothing can be read in group {group!r}: {refusal.text}",
+            code="NO_PUSH",
+            hint="use dataproxy.rocketmq.PushConsumer, or PullConsumer: these ask brokers for messages",
+            details={"text": refusal.text},
+        )
     why = _REFUSALS.get(refusal.code, "")
     return GroupRefusedError(
         f"the master refuses this consumer in group {group!r} with code {refusal.code}"

@@ -6,18 +6,50 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from dataproxy.consumer.driver import Watcher
 from dataproxy.logs import logger
 
 if TYPE_CHECKING:
     from dataproxy.consumer.group.asking import Refusal
-    from dataproxy.wire.tubemq.texts import Partition
 
-__all__ = ["ConsumerState"]
+__all__ = ["ConsumerState", "Partition", "Watcher"]
 
 _LOG: Final = logger("consumer")
+
+
+class Partition(Protocol):
+    """Something that is read."""
+
+    @property
+    def key(self) -> str:
+        """Return its name, ``broker:topic:partition``."""
+
+
+class Watcher:
+    """What a driver tells its consumer; each method is called on the driver's thread and must not wait."""
+
+    def assigned(self, partition: Partition, number: int, begin: Callable[[bool], None], *, moved: bool) -> None:
+        """Take the news that packs of a partition are read from now on, or (``moved``) from another place of it.
+
+        ``number``: of its hold, which ``begin(paused)`` makes: it is called once, and nobody can pause the partition
+        or see its packs before it is known here.
+        """
+
+    def revoked(self, partition: Partition, *, lost: bool) -> None:
+        """Take the news that no more packs of a partition are given out; ``lost``: nothing can be confirmed."""
+
+    def known(self, partitions: tuple[Partition, ...]) -> None:
+        """Take the news what can be read, of a member that chooses by itself."""
+
+    def refused(self, refusal: Refusal | None) -> None:
+        """Take a master's refusal of this member, or None: it is a member now."""
+
+    def failed(self, error: Exception) -> None:
+        """Take the error that ends the driver."""
+
+    def gone(self) -> None:
+        """Take the end of the driver."""
 
 
 class ConsumerState(Watcher):

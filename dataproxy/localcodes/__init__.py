@@ -379,9 +379,9 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     LocalCode(
         "NO_MASTER",
         "TransportError",
-        "no master of TubeMQ took the consumer in time",
+        "no master of TubeMQ, or broker of RocketMQ, took the consumer in time",
         True,
-        "check the addresses of the masters, and that they run",
+        "check the addresses, that the servers run, and that the topics are there",
     ),
     LocalCode(
         "MEMBER_REFUSED",
@@ -389,6 +389,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "a master of TubeMQ does not let the consumer into its group",
         False,
         "give all members of a group the same topics and filter items; the error's details have the master's code",
+    ),
+    LocalCode(
+        "NO_PUSH",
+        "GroupRefusedError",
+        'a broker of RocketMQ does not push messages, which `Consumer("rocketmq://...")` needs',
+        False,
+        "read it by dataproxy.rocketmq.PushConsumer or PullConsumer, which ask brokers for messages",
     ),
     LocalCode(
         "GROUP_IN_USE",
@@ -470,7 +477,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     LocalCode(
         "CONFIRM_REVOKED",
         "ConfirmError",
-        "a pack's partition was taken away before the pack was confirmed",
+        "a pack's partition was taken away, or with RocketMQ its connection ended, before the pack was confirmed",
         False,
         "confirm in on_revoked, or raise release_wait",
     ),
@@ -508,6 +515,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "an offset is none of TubeMQ's",
         False,
         "give one that pack.offset or position() had, or a multiple of 28 from 0 on",
+    ),
+    LocalCode(
+        "NO_MEANING",
+        "ConfigError",
+        "an option was given that has no meaning with this target",
+        False,
+        "leave it out",
     ),
     LocalCode(
         "NO_PARTITION",

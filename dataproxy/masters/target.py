@@ -30,8 +30,8 @@ _IPV6: Final = "write IPv6 as [2001:db8::1]:8715"
 _MEANT: Final = {
     "http": "8080 is the port of a master's web page; its port for clients is 8715. ",
     "https": "8080 is the port of a master's web page; its port for clients is 8715. ",
-    "rocketmq": "Topics of RocketMQ are read by PushConsumer and PullConsumer of dataproxy.rocketmq, and with"
-    " PushConsumer(push=True) a hub pushes them. ",
+    "rocketmq": "Topics of RocketMQ are read by PushConsumer and PullConsumer of dataproxy.rocketmq, at a hub also by"
+    " dataproxy.Consumer. ",
     "tcp": "tcp:// is for the proxies that a producer sends to. ",
     "tls": "tls:// is for the proxies that a producer sends to. ",
 }

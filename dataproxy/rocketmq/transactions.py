@@ -153,7 +153,7 @@ class TransactionProducer(Producer):
                 _LOG.log(logging.ERROR, "a transaction could not be checked", exc_info=True)
 
     def _answer_check(self, address: Address, header: TransactionCheck, body: bytes) -> None:
-        messages = read_messages(body, str(address))
+        messages, _ = read_messages(body, str(address))
         if len(messages) != 1:
             raise RemoteProtocolError(f"{address} asks for a transaction with {len(messages)} messages")
         end = self._check(messages[0])

@@ -43,6 +43,8 @@ COMPILED = {
     # The hub's broker for RocketMQ also reads what TubeMQ's producers have stored.
     "server.rocketmq": ("server", "net", "wire.api", "wire.rocketmq", "wire.tubemq.stored", *BASE),
     "consumer": ("consumer", "net", "wire.tubemq", *BASE),
+    # Packs of what hubs push in RocketMQ's protocol, made of the messages that its clients read.
+    "consumer.pushedpack": ("consumer", "remoting.messages", "wire.rocketmq", *BASE),
     "perf": ("perf", "producer", *NET),
     "remoting": ("remoting", "wire.rocketmq", *BASE),  # RocketMQ's clients, whose thread of input is Python
 }
@@ -77,7 +79,7 @@ PYTHON = {
     "trust": {*BOTTOM, "config", "_core", "trust"},
     "wire": {*BOTTOM, "wire"},
     "masters": {*BOTTOM, "wire", "masters"},
-    "consumer": {*BOTTOM, "config", "trust", "wire", "masters", "consumer", "_core"},
+    "consumer": {*BOTTOM, "config", "trust", "wire", "masters", "rocketmq", "consumer", "_core"},
     "producer": {*PRODUCER, "wire", "masters"},
     "rocketmq": {*BOTTOM, "_core", "config", "trust", "wire", "rocketmq"},  # `config` for secrets
     "": {*PRODUCER, "consumer", "hub"},

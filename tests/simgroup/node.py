@@ -7,9 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from dataproxy.consumer.driver import Driver, Watcher
+from dataproxy.consumer.driver import Driver
 from dataproxy.consumer.group.asking import Address, MemberOptions, Refusal
 from dataproxy.consumer.group.member import Life, Member
+from dataproxy.consumer.state import Watcher
 from dataproxy.wire.tubemq.texts import Partition
 from tests.native.probe_fetch import Reader
 from tests.simgroup.app import App

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dataproxy.consumer import base
+from dataproxy.consumer import kinds
 from dataproxy.consumer.consumer import Consumer
 from dataproxy.consumer.stats import Amounts
 from dataproxy.errors import ConfirmError
@@ -25,16 +25,16 @@ HEARTBEAT_S: Final = 0.05  # far below what the option allows: a group settles w
 @contextlib.contextmanager
 def quick_members() -> Iterator[None]:
     """Let consumers that are opened here send heartbeats, and try again, after short times."""
-    real = base._member_options
+    real = kinds._member_options
 
     def quick(*args: Any) -> Any:
         return dataclasses.replace(real(*args), heartbeat_s=HEARTBEAT_S, register_pause_s=0.02, slow_s=0.05)
 
-    base._member_options = quick  # type: ignore[assignment]
+    kinds._member_options = quick  # type: ignore[assignment]
     try:
         yield
     finally:
-        base._member_options = real
+        kinds._member_options = real
 
 
 class Opener:

@@ -24,7 +24,9 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "masters",
         "",
         "TubeMQ's masters, as `tubemq://host1:port,host2:port` (port 8715 when left out) or as a list of `host:port`;"
-        " with TLS as `tubemqs://host1:port,host2:port` (port 8716 when left out). Masters name the brokers. Required.",
+        " with TLS as `tubemqs://host1:port,host2:port` (port 8716 when left out). Masters name the brokers. Or a hub"
+        " that pushes by RocketMQ's protocol: `rocketmq://host:port`, with TLS `rocketmqs://host:port` (port 9876 when"
+        " left out). Required.",
         importance="high",
         url=True,
     ),
@@ -41,7 +43,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "topics",
         (),
         "Topics to read, as a list, or as a mapping from each topic to its list of filter items. Filter items are the"
-        " values of `$msgType$` (InLong streamId) whose messages are wanted; a topic without any gives all messages. As"
+        " values of `$msgType$` (InLong streamId) whose messages are wanted; of RocketMQ, tags. A topic without any gives"
+        " all messages. As"
         " text: topics with commas between them, filter items behind `=` with `+` between them:"
         " `orders,clicks=view+buy`. Required.",
         importance="high",
@@ -237,7 +240,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         secret=True,
     ),
     *tls_options(
-        "Encrypt the connections to masters and brokers with TLS. A target `tubemqs://...` means the same.",
+        "Encrypt the connections to masters and brokers with TLS. A target `tubemqs://...` or `rocketmqs://...` means"
+        " the same.",
         one="server",
         several="servers",
         named_by="the target or the master",

@@ -67,6 +67,8 @@ class Member:
         self._client, self._broadcasting, self._orderly = client, broadcasting, orderly
         self._begin, self._offsets, self._make_reader, self._leave = begin, offsets, make_reader, leave
         self._stay = stay
+        self.on_divided: Callable[[bool], None] = lambda _good: None  # whether all is as it should be
+        self.on_refused: Callable[[str], None] = lambda _why: None  # brokers do not push: there is no member
         self._ends = QueueEnds(client)
         self._written: dict[Queue, int] = {}
         self._over = False
@@ -105,7 +107,7 @@ class Member:
         """Return what is wanted of a topic, with the queues that hubs are to push."""
         begins: dict[int, int] = {}
         for queue, reader in list(self.readers.items()):
-            if queue.topic == wanted.topic:
+            if queue.topic == wanted.topic and not reader.parked:
                 begins[queue.queue_id] = self._begins.get(queue, 0)
                 if self._broadcasting:  # nobody else knows where it is
                     with reader.lock:
@@ -175,6 +177,7 @@ class Member:
         if refusal:
             self.trouble = refusal
             _LOG.error("%s", refusal)
+            self.on_refused(refusal)
         self._admitted = not refusal
         return self._admitted
 
@@ -193,11 +196,19 @@ class Member:
                 _LOG.warning("queues of topic %r: %s", topic, error.message)
                 again = True
         self.divided = True
-        if self._pushed and self._claimed != self.readers.keys():
-            self._claimed = frozenset(self.readers)
-            self._client.heartbeat()
+        if self._pushed and self._claimed != self._claims():
+            self.claim()
+        self.on_divided(not again)
         if again:
             self._client.keeper.soon(self._again, _AGAIN_S)
+
+    def _claims(self) -> frozenset[Queue]:
+        return frozenset(queue for queue, reader in self.readers.items() if not reader.parked)
+
+    def claim(self) -> bool:
+        """Tell hubs which queues they are to push; False: not all of them have heard it."""
+        self._claimed = self._claims()
+        return self._client.heartbeat()
 
     def _again(self) -> None:
         self.rebalance()

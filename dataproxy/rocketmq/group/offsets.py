@@ -100,6 +100,14 @@ class BrokerOffsets(_Asking):
         if failed is not None:
             raise failed
 
+    def set(self, queue: Queue, offset: int) -> None:
+        """Tell a broker, and wait for its answer.  Raises DataProxyError."""
+        address = self._address(queue)
+        header = UpdateOffset(self._group, queue.topic, queue.queue_id, offset)
+        answer = self._client.connections.call(address, Code.UPDATE_CONSUMER_OFFSET, header_fields(header))
+        if answer.code != Answer.SUCCESS:
+            raise answer_fault(address, f"an offset of {queue.topic} {queue.broker_name}/{queue.queue_id}", answer)
+
 
 class FileOffsets:
     """Offsets of one process, in a file of JSON; without a path, in memory.  Raises ConfigError: it cannot be read."""

@@ -146,7 +146,8 @@ class _Served:
             reader = self._reader(address, frame.consumer_group, frame.topic, frame.queue_id)
             if reader is None:
                 return  # it was given back
-            messages = read_messages(incoming.body, reader.queue.broker_name)
+            messages, broken = read_messages(incoming.body, reader.queue.broker_name)
+            reader.broken += broken
             if not reader.take(frame, messages):
                 raise RemoteProtocolError(
                     f"{reader!r}: a frame from offset {frame.begin_offset} was pushed; expected {reader.backlog.next}"

@@ -78,6 +78,7 @@ class QueueReader:
     ) -> None:  # fmt: skip
         self.queue, self.backlog = queue, Backlog(offset)
         self.dropped = self.paused = False
+        self.parked = False  # a hub is not to push it
         self.locked_until = 0.0  # by the broker, for orderly groups
         self.broken = self.lagging = 0
         self.pulled_at = time.monotonic()

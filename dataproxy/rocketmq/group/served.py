@@ -87,7 +87,7 @@ class _Served:
     def directly(self, _address: Address, link: Link, incoming: Incoming) -> None:
         """309: it shall consume this message now, on a thread for listeners.  Thread: the one that reads."""
         consume = self._consume
-        messages = read_messages(incoming.body, incoming.fields.get("brokerName", ""))
+        messages, _ = read_messages(incoming.body, incoming.fields.get("brokerName", ""))
         if consume is None or len(messages) != 1:
             self._client.answer(link, incoming, Answer.SYSTEM_ERROR, "no listener, or not one message")
             return

@@ -110,8 +110,9 @@ class Client:
         """Return whether the caller runs on a thread that results of this client need."""
         return threading.get_ident() in (self.connections._thread.ident, self.keeper._thread.ident)
 
-    def heartbeat(self) -> None:
-        """Tell all brokers that are known who this client is; those that cannot be told are told next time."""
+    def heartbeat(self) -> bool:
+        """Tell all brokers that are known who this client is; False: some could not be told, and are next time."""
+        told = True
         consumer = self.consumer()
         body = Heartbeat(
             self.id, tuple(map(ProducerData, self.producers)), () if consumer is None else (consumer,)
@@ -128,6 +129,8 @@ class Client:
                     raise
                 except DataProxyError as error:
                     _LOG.warning("no heartbeat: %s", error.message)
+                    told = False
+        return told
 
     def find(self, topic: str, *, template: bool = False) -> None:
         """Learn where a topic is.  Raises DiscoveryError."""

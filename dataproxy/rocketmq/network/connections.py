@@ -95,6 +95,8 @@ class Connections:
         self.connect_s, self.call_s = min(connect_s, _LONGEST_S), call_s
         self.failure = ""  # why the thread that reads has ended before `close`
         self._watcher, self._trusted = watcher, trusted
+        self.connects = 0  # that were made, since the beginning
+        self._past_sent = self._past_read = 0  # bytes of connections that have ended
         self._links: dict[Address, Link] = {}
         self.get: Final = self._links.get  #: the connection to a server if there is one
         self._by_number: dict[int, tuple[Address, Link]] = {}
@@ -170,6 +172,7 @@ class Connections:
                 raise TransportError(f"no connection to {address}: {error.strerror}", code="CONNECT_FAILED") from None
             self._links[address] = link
             self._by_number[link.fileno()] = (address, link)
+            self.connects += 1
         _LOG.info("connected to %s", address)
         self._watcher.joined(address)
         return link
@@ -224,6 +227,15 @@ class Connections:
         if first:
             self.wake()
 
+    def traffic(self) -> tuple[int, int]:
+        """Return how many bytes the system has taken, and has given, since the beginning."""
+        with self._lock:
+            links = list(self._links.values())
+            return (
+                self._past_sent + sum(link.sent_bytes for link in links),
+                self._past_read + sum(link.read_bytes for link in links),
+            )
+
     def push_all(self) -> None:
         """Write what was put on connections, for a caller whose thread was interrupted before it could."""
         for link in list(self._links.values()):
@@ -261,6 +273,8 @@ class Connections:
             with contextlib.suppress(OSError, ValueError):
                 self._epoll.unregister(link.fileno())
             self._dirty.discard(link)
+            self._past_sent += link.sent_bytes
+            self._past_read += link.read_bytes
             waiting = link.close()
         if not self._closed:
             _LOG.warning("%s", error.message)

@@ -23,14 +23,14 @@ class Keeper:
     """Call functions on a thread of its own.  Any thread may ask for that."""
 
     def __init__(self) -> None:
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self._waiting: dict[Callable[[], None], tuple[float, int]] = {}  # when each is due next
+        self._due: list[tuple[float, int, Callable[[], object]]] = []
+        self._waiting: dict[Callable[[], object], tuple[float, int]] = {}  # when each is due next
         self._numbers = itertools.count()
         self._changed = threading.Condition()
         self._over = False
         self._thread = start_quiet("dataproxy-rocketmq-keeper", self._run)
 
-    def soon(self, body: Callable[[], None], seconds: float = 0.0) -> None:
+    def soon(self, body: Callable[[], object], seconds: float = 0.0) -> None:
         """Call ``body`` once; what waits already to be called by then is not called twice."""
         due = time.monotonic() + seconds
         with self._changed:
@@ -41,7 +41,7 @@ class Keeper:
             heapq.heappush(self._due, (due, number, body))
             self._changed.notify()
 
-    def every(self, seconds: float, body: Callable[[], None]) -> None:
+    def every(self, seconds: float, body: Callable[[], object]) -> None:
         """Call ``body`` again and again, with ``seconds`` in between."""
 
         def again() -> None:

@@ -31,7 +31,7 @@ def stored(n: int, first: int = 0) -> list[ReceivedMessage]:
         )  # fmt: skip
         rest += b"x\x01t\x00\x00"
         data += struct.pack(">i", len(rest) + 4) + rest
-    return read_messages(data, "b")
+    return read_messages(data, "b")[0]
 
 
 @pytest.mark.parametrize("case", GOLDEN["allocate_averagely"], ids=str)

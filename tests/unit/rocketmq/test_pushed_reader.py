@@ -74,7 +74,7 @@ def frame(begin: int, following: int, *, session: int = 1, end: int = 1000) -> P
 
 def push(reader: PushedReader, begin: int, n: int, **more: int) -> bool:
     stored = b"".join(StoredMessage("T", 3, b"m", queue_offset=begin + i).write() for i in range(n))
-    return reader.take(frame(begin, begin + n, **more), read_messages(stored, "b"))
+    return reader.take(frame(begin, begin + n, **more), read_messages(stored, "b")[0])
 
 
 def test_frames_of_a_session_follow_each_other(reader: PushedReader, sink: Sink) -> None:

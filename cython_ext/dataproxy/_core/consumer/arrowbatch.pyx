@@ -91,6 +91,7 @@ cdef class ArrowBatch:
         self.rows = pack.pack.n if rows is None else rows
         if not 0 <= self.rows <= pack.pack.n:
             raise ValueError(f"the pack has {pack.pack.n} messages, and not {rows}")
+        pack.check_bodies()
         self.pack, self.first, self.n = pack, -1 if first is None else first, len(names)
         for i in range(self.n):
             self.kinds[i] = _KINDS[names[i]]

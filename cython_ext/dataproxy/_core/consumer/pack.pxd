@@ -9,7 +9,10 @@ cdef class Pack:
     cdef readonly str partition     # its key, ``broker:topic:partition``
     cdef readonly bint done         # the application has asked for its confirm, whatever became of that
     cdef object consumer
-    cdef bytes data                 # that a pack without a block of its own lies in
+    cdef object data                # that a pack without a block of its own lies in
+    cdef dict faults                # number of a message -> why its body cannot be read; None: all can
+
+    cdef int check_bodies(self) except -1
 
     @staticmethod
     cdef Pack make(TubePack* pack, object consumer, str topic, str partition)

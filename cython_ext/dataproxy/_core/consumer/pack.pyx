@@ -24,11 +24,12 @@ cdef bytes _taken(Slice s):
     return (<const char*>s.p)[:s.n] if s.n else b""
 
 
-cdef dict _attributes(Slice s):
-    """Return the attributes of a text of ``key=value`` pairs; of a key that comes twice the first one counts."""
+cdef dict _attributes(Slice s, const TubePack* p):
+    """Return the attributes of a text of pairs; of a key that comes twice the first one counts."""
     cdef dict found = {}
-    for pair in _taken(s).decode("utf-8", "surrogateescape").split(","):
-        key, sign, value = pair.partition("=")
+    cdef str mark = chr(p.sign_mark)
+    for pair in _taken(s).decode("utf-8", "surrogateescape").split(chr(p.pair_mark)):
+        key, sign, value = pair.partition(mark)
         if key and sign:
             found.setdefault(key, value)
     return found
@@ -48,18 +49,23 @@ cdef class Record:
 
     @property
     def body(self) -> bytes:
-        """Return the message's bytes, as a copy."""
+        """Return the message's bytes, as a copy.  Raises RemoteProtocolError: they are packed in an unknown way."""
+        if self.owner.faults is not None and self.index in self.owner.faults:
+            raise self.owner.faults[self.index]
         return _taken(self.item().body)
 
     @property
     def id(self) -> int:
-        """Return the broker's number of the message, which is unique only while one broker runs."""
+        """Return the broker's number of the message: unique while one broker runs; of RocketMQ, its offset."""
         return self.item().id
 
     @property
     def attributes(self) -> dict:
-        """Return the attributes; ``$msgType$`` is what filters compare, ``$msgTime$`` a time to the minute."""
-        return _attributes(self.item().attribute)
+        """Return the attributes; ``$msgType$`` is what filters compare, ``$msgTime$`` a time to the minute.
+
+        Of RocketMQ, the properties: ``TAGS``, ``KEYS``, and those of the sender.
+        """
+        return _attributes(self.item().attribute, self.owner.pack)
 
     @property
     def topic(self) -> str:
@@ -98,6 +104,12 @@ cdef class Pack:
         self.pack, self.consumer, self.topic, self.partition = pack, consumer, topic, partition
         return self
 
+    cdef int check_bodies(self) except -1:
+        """Raise the RemoteProtocolError of the first body that cannot be read."""
+        if self.faults is not None:
+            raise next(iter(self.faults.values()))
+        return 0
+
     def __len__(self):
         return self.pack.n
 
@@ -123,6 +135,7 @@ cdef class Pack:
     def bodies(self):
         """Return the bodies of all messages as a list of bytes: faster than record by record."""
         cdef int i
+        self.check_bodies()
         return [_taken(self.pack.items[i].body) for i in range(self.pack.n)]
 
     def to_arrow(self):
@@ -137,12 +150,12 @@ cdef class Pack:
 
     @property
     def offset(self) -> int:
-        """Return where the pack begins, in bytes of the index of its store: 28 for each message there."""
+        """Return where the pack begins: in bytes of its store's index, 28 for a message; of RocketMQ, in messages."""
         return self.pack.offset
 
     @property
     def max_offset(self) -> int:
-        """Return the end of the store when the pack was read; -1 if the broker did not say."""
+        """Return the end of the store, or queue, when the pack was read; -1 if the broker did not say."""
         return self.pack.max_offset
 
     @property

@@ -153,6 +153,8 @@ cdef int _bodies(const TubePack* p, int64_t rows, ArrowArray* a) noexcept nogil:
     cdef uint8_t* data = NULL
     cdef int64_t i, size = p.body_bytes
     cdef const TubeItem* item
+    if size > INT32_MAX:
+        return ST_NO_MEMORY
     for i in range(rows, p.n):
         size -= <int64_t>p.items[i].body.n
     if bytes_node(a, rows, size, &ends, &data) != ST_OK:
@@ -167,18 +169,18 @@ cdef int _bodies(const TubePack* p, int64_t rows, ArrowArray* a) noexcept nogil:
     return ST_OK
 
 
-cdef bint _next_pair(Slice* rest, Slice* key, Slice* value) noexcept nogil:
-    """Take the next ``key=value`` of an attribute text that is UTF-8; others are passed over."""
+cdef bint _next_pair(const TubePack* p, Slice* rest, Slice* key, Slice* value) noexcept nogil:
+    """Take the next pair of an attribute text that is UTF-8; others are passed over."""
     cdef const uint8_t* end
     cdef const uint8_t* sign
     cdef Slice pair
     while rest.n:
-        end = <const uint8_t*>memchr(rest.p, 44, rest.n)
+        end = <const uint8_t*>memchr(rest.p, p.pair_mark, rest.n)
         pair = slice_of(rest.p, rest.n if end == NULL else <size_t>(end - rest.p))
         rest[0] = slice_of(rest.p + pair.n, rest.n - pair.n)
         if end != NULL:
             rest[0] = slice_of(rest.p + 1, rest.n - 1)
-        sign = <const uint8_t*>memchr(pair.p, 61, pair.n) if pair.n else NULL
+        sign = <const uint8_t*>memchr(pair.p, p.sign_mark, pair.n) if pair.n else NULL
         if sign != NULL and sign > pair.p and is_utf8(pair):
             key[0] = slice_of(pair.p, <size_t>(sign - pair.p))
             value[0] = slice_of(sign + 1, pair.n - key.n - 1)
@@ -192,11 +194,11 @@ ctypedef struct Pairs:          # of the attributes of one message, or of all
     int64_t value_bytes
 
 
-cdef Pairs _pairs_of(Slice attribute) noexcept nogil:
+cdef Pairs _pairs_of(const TubePack* p, Slice attribute) noexcept nogil:
     cdef Slice rest = attribute, key, value
     cdef Pairs found
     memset(&found, 0, sizeof(Pairs))
-    while _next_pair(&rest, &key, &value):
+    while _next_pair(p, &rest, &key, &value):
         found.n += 1
         found.key_bytes += <int64_t>key.n
         found.value_bytes += <int64_t>value.n
@@ -236,7 +238,7 @@ cdef Pairs _all_pairs(const TubePack* p, int64_t rows) noexcept nogil:
     for i in range(rows):
         if p.items[i].attribute.p != before.p or p.items[i].attribute.n != before.n:
             before = p.items[i].attribute
-            one = _pairs_of(before)
+            one = _pairs_of(p, before)
         found.n += one.n
         found.key_bytes += one.key_bytes
         found.value_bytes += one.value_bytes
@@ -264,7 +266,7 @@ cdef int _attributes(const TubePack* p, int64_t rows, ArrowArray* a) noexcept no
         else:
             before = rest = p.items[i].attribute
             one.n, one.key_bytes, one.value_bytes = keys.n, keys.bytes, values.bytes
-            while _next_pair(&rest, &key, &value):
+            while _next_pair(p, &rest, &key, &value):
                 _put_text(&keys, key)
                 _put_text(&values, value)
             one.n, one.key_bytes, one.value_bytes = (

@@ -43,6 +43,8 @@ ctypedef struct TubePack:
     int32_t n               # messages
     int32_t came            # messages of the answer; those that are not among `n` were skipped
     int32_t broken          # of them: with a wrong checksum
+    uint8_t pair_mark       # between two attributes, and
+    uint8_t sign_mark       # between a name and its value, in the text of a message's attributes
     TubePack* next          # in the list that it is in
     TubeItem* items         # owned
     uint8_t* block          # owned, the bytes are in there; NULL: they are somebody's who outlives it

@@ -24,6 +24,8 @@ cdef enum:
     MESSAGE_HEADS = 10      # bytes of a message that are not its payload, at least
     MORE_ITEMS = 16         # than the first message's size lets expect
     MOST_EXPECTED = 16384
+    PAIR_MARK = 44          # ','
+    SIGN_MARK = 61          # '='
 
 
 cdef bint _passes(Slice attribute, const Slice* filters, int n) noexcept nogil:
@@ -114,6 +116,7 @@ cdef int tubepack_read(
         free(p)
         return status
     p.users = 1
+    p.pair_mark, p.sign_mark = PAIR_MARK, SIGN_MARK
     p.block = block
     p.memory = <int64_t>(sizeof(TubePack) + <size_t>p.n * sizeof(TubeItem) + data.n)
     p.offset, p.max_offset = got.offset, got.max_offset

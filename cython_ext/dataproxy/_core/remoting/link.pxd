@@ -1,6 +1,6 @@
 """One connection of a client."""
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.wire.rocketmq.header cimport Command
@@ -28,6 +28,8 @@ cdef class Link:
     cdef Buf scratch
     cdef readonly dict requests  # number -> Request, in the order in which they were made
     cdef readonly int sends     # of the requests, how many are sends
+    cdef readonly int64_t sent_bytes    # that the system has taken
+    cdef readonly int64_t read_bytes
 
     cdef Command head(self, int code, int flag)
     cdef int32_t number(self, Request request, int kind)

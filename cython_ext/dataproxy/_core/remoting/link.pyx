@@ -222,6 +222,7 @@ cdef class Link:
                 n = send(self.fd, self.leaving.p + self.left, self.leaving.n - self.left, MSG_NOSIGNAL)
             if n >= 0:
                 self.left += n
+                self.sent_bytes += n
             elif errno == EAGAIN and not self.over:
                 self.writing = False
                 return False
@@ -285,6 +286,7 @@ cdef class Link:
             if n > 0:
                 self.arrived.n += <size_t>n
                 self.fresh = <size_t>n
+                self.read_bytes += n
                 return ST_OK
             if n == 0:
                 return ST_EOF

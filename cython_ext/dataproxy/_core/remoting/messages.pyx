@@ -221,6 +221,10 @@ cdef list messages_of(Slice stored, str broker, Py_ssize_t* broken):
 
 
 def read_messages(bytes stored not None, str broker not None):
-    """Return the messages of a body of stored messages.  Raises RemoteProtocolError."""
+    """Return the messages of a body of stored messages, and how many more have a wrong checksum.
+
+    Raises RemoteProtocolError.
+    """
     cdef Py_ssize_t broken
-    return messages_of(slice_of(<const char*>stored, len(stored)), broker, &broken)
+    found = messages_of(slice_of(<const char*>stored, len(stored)), broker, &broken)
+    return found, broken

@@ -1,0 +1,281 @@
+"""Packs of pushed messages: which wait, which the application has, what became of them, and who waits for any."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy._core.consumer.pushedpack import (
+    CONFIRMED,
+    EXPIRED,
+    ROLLED_BACK,
+    give_out,
+    make_pack,
+    number_of,
+    settle,
+)
+from dataproxy.consumer.outcomes import LATE, RENEWED, UNANSWERED
+from dataproxy.consumer.pushed.reader import PackReader, Waiting
+
+if TYPE_CHECKING:
+    from dataproxy._core.consumer.pack import Pack
+    from dataproxy.rocketmq.group.backlog import Chunk
+
+__all__ = ["Out", "Packs"]
+
+_NAMES: Final = {CONFIRMED: "confirmed", ROLLED_BACK: "rolled_back", EXPIRED: "expired"}
+
+
+class Out:
+    """A pack that the application has, or had.  Locks: that of `Packs`."""
+
+    __slots__ = ("confirming", "own", "reader", "until", "waited")
+
+    def __init__(self, reader: PackReader, waited: Waiting, own: Pack, until: float) -> None:
+        self.reader, self.waited, self.own, self.until = reader, waited, own, until
+        self.confirming = False  # its confirm was asked for
+
+
+class Packs:
+    """Keep account of packs.  Any thread.
+
+    ``confirm_s``: how long a pack may stay without a confirm.  ``on_end`` is called for a queue when the last of its
+    packs has an outcome; ``on_due`` when `expire_late` has to be called at another time.  Locks: its own, which is held
+    while locks of readers are taken, never the other way round.
+    """
+
+    def __init__(
+        self, confirm_s: float, *, awaited: bool, on_end: Callable[[PackReader], object],
+        on_due: Callable[[float], object],
+    ) -> None:  # fmt: skip
+        self._confirm_s, self._on_end, self._on_due = confirm_s, on_end, on_due
+        self._changed = threading.Condition()  # reentrant: a signal handler may come while its thread has it
+        self._ready: deque[PackReader] = deque()
+        self._out: dict[int, Out] = {}
+        self._numbers = iter(range(1, 1 << 62))
+        self._counts = {name: [0, 0] for name in ("fetched", *_NAMES.values())}  # packs, messages
+        self._held = [0, 0]
+        self._bytes = 0
+        self._due = 0.0  # when `expire_late` is due; 0: it is not
+        self.ended = False  #: nothing is given out any more
+        self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) if awaited else -1
+
+    def __del__(self) -> None:
+        if self._event >= 0:
+            os.close(self._event)
+
+    # --- what comes
+
+    def put(self, reader: PackReader, chunks: list[Chunk]) -> None:
+        """Take messages of a frame.  Thread: the one that reads."""
+        with self._changed:
+            self._forget_old(reader)
+            if reader.closed:
+                return  # they come again: nobody acknowledges them
+            end = reader.place()[1]
+            for chunk in chunks:
+                self._await(reader, Waiting(chunk, end), first=False)
+            self._offer(reader)
+
+    def _await(self, reader: PackReader, waiting: Waiting, *, first: bool) -> None:
+        (reader.waiting.appendleft if first else reader.waiting.append)(waiting)
+        n = len(waiting.chunk.messages)
+        self._count("fetched", n)
+        self._held[0] += 1
+        self._held[1] += n
+        self._bytes += sum(map(len, waiting.chunk.messages))
+
+    def _forget_old(self, reader: PackReader) -> None:
+        """End what is of an older session of the queue: it comes again."""
+        if reader.waiting and not reader.is_current(reader.waiting[0].chunk):
+            self._drop_waiting(reader, EXPIRED)
+        for out in [one for one in self._out.values() if one.reader is reader and not one.confirming]:
+            if not reader.is_current(out.waited.chunk):
+                self._settle(out, EXPIRED, RENEWED)
+
+    def _offer(self, reader: PackReader) -> None:
+        """Let a queue give out its next pack, if it has one and may."""
+        if reader.waiting and not (reader.is_ready or reader.has_out or reader.closed or self.ended):
+            reader.is_ready = True
+            self._ready.append(reader)
+            self._wake()
+
+    def _wake(self) -> None:
+        self._changed.notify_all()
+        if self._event >= 0:
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_write(self._event, 1)
+
+    # --- the application
+
+    def take(self, consumer: object, seconds: float) -> Pack | None:
+        """Return the next pack, None: none came within the time, or none will come."""
+        until = time.monotonic() + seconds
+        with self._changed:
+            while not self.ended:
+                found = self._next(consumer)
+                left = until - time.monotonic()
+                if found is not None or left <= 0:
+                    return found
+                self._changed.wait(left)
+        return None
+
+    def _next(self, consumer: object) -> Pack | None:
+        while self._ready:
+            reader = self._ready[0]
+            if reader.closed or not reader.waiting:
+                self._ready.popleft()
+                reader.is_ready = False
+                continue
+            waited = reader.waiting[0]
+            number, until = next(self._numbers), time.monotonic() + self._confirm_s
+            own = make_pack(waited.chunk.messages, reader.queue.topic, reader.key, number, waited.end)
+            pack = give_out(own, consumer)
+            # What a signal handler raises in between leaves a pack that expires, and none that is lost.
+            self._out[number] = Out(reader, waited, own, until)
+            reader.n_open += 1
+            reader.has_out = True
+            reader.waiting.popleft()
+            self._ready.popleft()
+            reader.is_ready = False
+            self._watch(until)
+            return pack
+        return None
+
+    def begin_confirm(self, pack: Pack, seconds: float) -> Out | None:
+        """Return what is to be confirmed, None if its end is known already; the queue's next pack may go out.
+
+        ``seconds``: after which nobody waits for the answer any more.
+        """
+        with self._changed:
+            out = self._out.get(number_of(pack))
+            if out is None or out.confirming:
+                return None
+            out.confirming, out.until = True, time.monotonic() + seconds
+            out.reader.has_out = False
+            self._offer(out.reader)
+            self._watch(out.until)
+            return out
+
+    def roll_back(self, pack: Pack) -> None:
+        """Take a pack back: its messages are the first of their queue that go out again."""
+        with self._changed:
+            out = self._out.get(number_of(pack))
+            if out is not None and not out.confirming:
+                self._again(out, ROLLED_BACK, 0)
+
+    def _again(self, out: Out, outcome: int, code: int) -> None:
+        reader = out.reader
+        self._settle(out, outcome, code)
+        if not reader.closed and reader.is_current(out.waited.chunk):
+            self._await(reader, out.waited, first=True)
+            self._offer(reader)
+
+    def end(self, out: Out, outcome: int, code: int = 0) -> None:
+        """Set the outcome of a pack."""
+        with self._changed:
+            self._settle(out, outcome, code)
+
+    def _settle(self, out: Out, outcome: int, code: int) -> None:
+        if self._out.pop(number_of(out.own), None) is None:
+            return
+        n, reader = len(out.waited.chunk.messages), out.reader
+        self._count(_NAMES[outcome], n)
+        self._held[0] -= 1
+        self._held[1] -= n
+        settle(out.own, outcome, code)
+        reader.n_open -= 1
+        if not out.confirming:
+            reader.has_out = False
+            self._offer(reader)
+        self._wake()
+        if not reader.n_open:
+            self._on_end(reader)
+
+    def _count(self, name: str, messages: int) -> None:
+        self._counts[name][0] += 1
+        self._counts[name][1] += messages
+
+    # --- ends
+
+    def close_queue(self, reader: PackReader, outcome: int = ROLLED_BACK) -> None:
+        """Give back what waits of a queue; what is out can be confirmed."""
+        with self._changed:
+            self._drop_waiting(reader, outcome)
+
+    def _drop_waiting(self, reader: PackReader, outcome: int) -> None:
+        while reader.waiting:
+            n = len(reader.waiting.popleft().chunk.messages)
+            self._count(_NAMES[outcome], n)
+            self._held[0] -= 1
+            self._held[1] -= n
+
+    def expire(self, code: int, readers: Iterable[PackReader] | None = None) -> None:
+        """End the packs that the application has, or had: of some queues, or of all."""
+        with self._changed:
+            for out in [one for one in self._out.values() if readers is None or one.reader in readers]:
+                self._settle(out, EXPIRED, UNANSWERED if out.confirming else code)
+
+    def expire_late(self) -> None:
+        """End the packs that were out for too long; their messages go out again.  Thread: the one that reads."""
+        with self._changed:
+            now, self._due = time.monotonic(), 0.0
+            for out in [one for one in self._out.values() if one.until <= now]:
+                if out.confirming:
+                    self._settle(out, EXPIRED, UNANSWERED)
+                else:
+                    self._again(out, EXPIRED, LATE)
+            if self._out:
+                self._watch(min(one.until for one in self._out.values()))
+
+    def _watch(self, until: float) -> None:
+        if not self._due or until < self._due:
+            self._due = until
+            self._on_due(max(0.0, until - time.monotonic()))
+
+    def stop(self) -> None:
+        """Give out nothing more."""
+        with self._changed:
+            self.ended = True
+            self._ready.clear()
+            self._wake()
+
+    @property
+    def n_open(self) -> int:
+        """Return how many packs without an outcome the application has, or had."""
+        return len(self._out)
+
+    # --- waits and counts
+
+    def wait(self, pack: Pack, seconds: float) -> bool:
+        """Wait for a pack's outcome; False: it has none yet."""
+        until = time.monotonic() + seconds
+        with self._changed:
+            while pack.outcome == "held":
+                left = until - time.monotonic()
+                if left <= 0:
+                    return False
+                self._changed.wait(left)
+        return True
+
+    def fileno(self) -> int:
+        """Return the descriptor that can be read when there may be a pack, or an outcome."""
+        return self._event
+
+    def look(self) -> None:
+        """Clear the descriptor, before packs and outcomes are looked for."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._event)
+
+    def tally(self) -> dict[str, Any]:
+        """Return the counts, all of one moment."""
+        with self._changed:
+            found: dict[str, Any] = {"bytes": self._bytes}
+            for i, kind in enumerate(("packs", "messages")):
+                found[kind] = {name: counts[i] for name, counts in self._counts.items()} | {"held": self._held[i]}
+        return found

@@ -1,0 +1,486 @@
+"""`dataproxy.Consumer` at a hub that pushes by RocketMQ's protocol: packs, their ends, and what is refused."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import dataproxy
+from dataproxy import Consumer, SeenRecords
+from dataproxy._core.wire.inlong import message
+from dataproxy.errors import (
+    ClosedError,
+    ConfigError,
+    ConfirmError,
+    GroupRefusedError,
+    InvalidMessageError,
+    LocalProtocolError,
+    SeekError,
+    TransportError,
+)
+from dataproxy.hub import Hub
+from dataproxy.rocketmq import Producer
+from tests.support.certificates import Authority
+from tests.support.rocketserver import RocketServer
+from tests.support.waiting import SECONDS, eventually
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with Hub(rocketmq_port=0) as hub:
+        yield hub
+
+
+def consume(hub: Hub, **options: Any) -> Consumer:
+    return Consumer(hub.rocketmq_target, **{"group": "g", "topics": ["T"], "release_wait": 0, **options})
+
+
+def send(hub: Hub, *bodies: bytes, topic: str = "T", **options: Any) -> list[bytes]:
+    """Send messages; those of one queue in their order."""
+    with Producer(hub.rocketmq_target, "p") as producer:
+        made = []
+        for body in bodies:
+            made.append(producer.send(topic, body, **options))
+            if "queue" in options:
+                made[-1].result(SECONDS)
+        for one in made:
+            one.result(SECONDS)
+    return list(bodies)
+
+
+def numbers(begin: int, end: int) -> list[bytes]:
+    return [b"%d" % n for n in range(begin, end)]
+
+
+def next_pack(consumer: Consumer) -> dataproxy.Pack:
+    pack = consumer.poll(SECONDS)
+    assert pack is not None, consumer.stats()
+    return pack
+
+
+def drain(consumer: Consumer, n: int) -> list[bytes]:
+    """Return the bodies of packs, which are confirmed, until there are so many."""
+    found: list[bytes] = []
+    while len(found) < n:
+        pack = next_pack(consumer)
+        found += pack.bodies()
+        consumer.confirm(pack)
+    return found
+
+
+def committed(hub: Hub, group: str = "g") -> int:
+    service = hub._rocketmq
+    assert service is not None
+    return service.run(lambda: sum(at for of, topic, _, at in service.offsets._remoting.offsets()
+                                   if (of, topic) == (group, "T")))  # fmt: skip
+
+
+def balanced(consumer: Consumer) -> bool:
+    stats = consumer.stats()
+    return all(
+        one.fetched == one.confirmed + one.rolled_back + one.expired + one.held for one in (stats.packs, stats.messages)
+    )
+
+
+def test_packs_come_are_confirmed_and_the_next_member_goes_on(hub: Hub) -> None:
+    send(hub, *numbers(0, 500))
+    with consume(hub) as consumer:
+        consumer.wait_ready(SECONDS)
+        assert Counter(drain(consumer, 500)) == Counter(numbers(0, 500))
+        assert consumer.assignment() == [f"dataproxy:T:{n}" for n in range(4)]
+        assert committed(hub) == 500  # a confirm returns when the hub has it
+        assert sum(consumer.position().values()) == 500
+        assert {one.messages for one in consumer.lag().values()} == {0}
+        stats = consumer.stats()
+        assert (stats.state, stats.trouble, stats.bytes) == ("member", "", sum(map(len, numbers(0, 500))))
+        assert stats.messages == dataproxy.consumer.stats.Amounts(500, 500, 0, 0, 0) and balanced(consumer)
+        assert stats.connects == 1 and min(stats.sent_bytes, stats.read_bytes) > 0
+        assert consumer.poll(0.01) is None
+    counts = hub.stats()["rocketmq"]
+    assert counts["pulls"] == 0 and counts["push_messages"] == 500 and counts["push_sessions"] == 0
+    send(hub, *numbers(500, 520))
+    with consume(hub) as consumer:
+        assert Counter(drain(consumer, 20)) == Counter(numbers(500, 520))
+    assert consumer.stats().state == "closed"
+
+
+def test_a_pack_says_where_it_is_from(hub: Hub) -> None:
+    send(hub, b"first", b"second", queue=2, tag="new", keys=("k1", "k2"), properties={"a": "1,2=3"})
+    with consume(hub) as consumer:
+        pack = next_pack(consumer)
+        assert (pack.topic, pack.partition, pack.offset, pack.max_offset) == ("T", "dataproxy:T:2", 0, 2)
+        assert (len(pack), pack.outcome, pack.done, pack[-1].body, pack[1].id) == (2, "held", False, b"second", 1)
+        told = pack[0].attributes
+        assert (told["TAGS"], told["KEYS"], told["a"]) == ("new", "k1 k2", "1,2=3")
+        pack.confirm()
+        assert (pack.outcome, pack.code, pack.done) == ("confirmed", 0, True)
+        with pytest.raises(LocalProtocolError, match="confirmed or rolled back before"):
+            pack.rollback()
+        with pytest.raises(LocalProtocolError, match="no pack of this consumer"):
+            consumer.confirm("x")  # type: ignore[arg-type]
+
+
+def test_columns_have_what_records_have_also_of_packed_bodies(hub: Hub) -> None:
+    large = bytes(range(256)) * 40
+    send(hub, b"one", large, queue=1, tag="t", properties={"p": "x,y=z"})
+    with consume(hub) as consumer:
+        pack = next_pack(consumer)
+        batch = pa.record_batch(pack.to_arrow())
+        assert batch.column("body").to_pylist() == [b"one", large] == pack.bodies() == [one.body for one in pack]
+        assert batch.column("id").to_pylist() == [0, 1] and batch.column("offset").to_pylist() == [0, 0]
+        assert batch.column("topic").to_pylist() == ["T", "T"]
+        assert batch.column("partition").to_pylist() == ["dataproxy:T:1"] * 2
+        assert [dict(one) for one in batch.column("attributes").to_pylist()] == [one.attributes for one in pack]
+
+
+def test_a_rollback_brings_the_same_messages_first(hub: Hub) -> None:
+    send(hub, *numbers(0, 300), queue=0)
+    with consume(hub) as consumer:
+        pack = next_pack(consumer)
+        before = pack.bodies()
+        pack.rollback()
+        assert pack.outcome == "rolled_back" and balanced(consumer)
+        again = next_pack(consumer)
+        assert again.bodies() == before and again.offset == pack.offset == 0
+        assert consumer.poll(0.05) is None  # one pack of a partition is out at a time
+        again.confirm()
+        assert before + drain(consumer, 300 - len(before)) == numbers(0, 300)
+        stats = consumer.stats()
+        assert stats.packs.rolled_back == 1 and stats.messages.confirmed == 300 and balanced(consumer)
+
+
+def test_a_pack_that_is_out_for_too_long_comes_again(hub: Hub) -> None:
+    send(hub, b"a", b"b", queue=0)
+    with consume(hub, confirm_timeout=1) as consumer:
+        late = next_pack(consumer)
+        again = next_pack(consumer)
+        assert again.bodies() == late.bodies() == [b"a", b"b"]
+        with pytest.raises(ConfirmError) as caught:
+            late.confirm()
+        assert caught.value.code == "CONFIRM_LATE" and late.done
+        again.confirm()
+        assert consumer.stats().packs.expired == 1 and balanced(consumer)
+    assert committed(hub) == 2
+
+
+def test_records_confirm_packs_and_copies_are_told(hub: Hub) -> None:
+    send(hub, *numbers(0, 40))
+    with consume(hub) as consumer:
+        found = [record.body for _, record in zip(range(40), consumer.records(), strict=False)]
+        assert Counter(found) == Counter(numbers(0, 40))
+    container = message.encode(
+        1, [({"groupId": "b", "streamId": "s", "msgid": f"m{n}", "dt": "1767225600000"}, [b"%d" % n]) for n in range(3)]
+    )
+    send(hub, container, container, topic="C", queue=0)
+    seen = SeenRecords(100)
+    with consume(hub, topics=["C"]) as consumer:
+        pack = next_pack(consumer)
+        assert [one.body for one in dataproxy.inlong_records(pack, dedupe=seen)] == numbers(0, 3)
+        assert seen.duplicates == 3
+        pack.rollback()
+        records = consumer.inlong_records()
+        assert [next(records).message_id for _ in range(6)] == ["m0", "m1", "m2"] * 2
+
+
+def test_auto_confirm_confirms_what_its_thread_got(hub: Hub) -> None:
+    send(hub, *numbers(0, 400), queue=0)
+    with consume(hub, auto_confirm=True) as consumer:
+        found = 0
+        while found < 400:
+            found += len(next_pack(consumer))
+        assert consumer.poll(0.01) is None
+        assert eventually(lambda: committed(hub) == 400)
+
+
+def test_tags_are_filter_items(hub: Hub) -> None:
+    for n in range(30):
+        send(hub, b"%d" % n, tag="abc"[n % 3], queue=0)
+    with consume(hub, topics={"T": ["a", "c"]}) as consumer:
+        assert drain(consumer, 20) == [b"%d" % n for n in range(30) if n % 3 != 1]
+    assert eventually(lambda: committed(hub) == 30)
+
+
+def test_a_paused_queue_is_not_pushed(hub: Hub) -> None:
+    send(hub, *numbers(0, 10), queue=0)
+    with consume(hub) as consumer:
+        pack = next_pack(consumer)
+        consumer.pause(pack.partition)
+        assert eventually(lambda: hub.stats()["rocketmq"]["push_sessions"] == 3)
+        send(hub, *numbers(10, 20), queue=0)
+        pack.confirm()  # what is out can be confirmed all the same
+        assert committed(hub) == 10
+        assert consumer.poll(0.1) is None and hub.stats()["rocketmq"]["push_messages"] == 10
+        send(hub, b"other", queue=1)
+        assert drain(consumer, 1) == [b"other"]
+        consumer.resume()
+        assert drain(consumer, 10) == numbers(10, 20)
+        consumer.pause()
+        consumer.resume()
+        send(hub, b"last", queue=0)
+        assert drain(consumer, 1) == [b"last"] and balanced(consumer)
+        with pytest.raises(ConfigError, match="is not assigned"):
+            consumer.pause("b:T:9")
+
+
+def test_what_waits_of_a_paused_queue_comes_again_after_it(hub: Hub) -> None:
+    send(hub, *numbers(0, 300), queue=0)  # several frames: one is out, the others wait
+    with consume(hub) as consumer:
+        pack = next_pack(consumer)
+        assert eventually(lambda: consumer.stats().packs.held > 1)
+        consumer.pause()
+        assert consumer.stats().packs.held == 1
+        consumer.resume()  # it is not claimed again before the end of what is out
+        found = pack.bodies()
+        pack.confirm()
+        assert found + drain(consumer, 300 - len(found)) == numbers(0, 300)
+        assert balanced(consumer)
+    assert committed(hub) == 300
+
+
+def test_members_share_and_hear_of_it_and_nothing_comes_twice(hub: Hub) -> None:
+    told: list[tuple[str, str, bool]] = []
+    first = consume(
+        hub, release_wait=SECONDS, on_assigned=lambda key: told.append(("has", key, False)),
+        on_revoked=lambda key, lost: told.append(("lost", key, lost)),
+    )  # fmt: skip
+    send(hub, *numbers(0, 8))
+    packs = []
+    while sum(map(len, packs)) < 8:
+        packs.append(next_pack(first))
+    assert eventually(lambda: len(told) == 4)
+    with consume(hub) as second:
+        assert eventually(lambda: sum(what == "lost" for what, _, _ in told) == 2)
+        assert not any(lost for _, _, lost in told)
+        assert second.poll(0.1) is None and len(second.assignment()) <= 2
+        for pack in packs:
+            pack.confirm()  # the queues are given back behind this
+        assert eventually(lambda: len(first.assignment()) == len(second.assignment()) == 2)
+        assert eventually(lambda: hub.stats()["rocketmq"]["push_sessions"] == 4)
+        send(hub, *numbers(8, 40))
+        found: list[bytes] = []
+        while len(found) < 32:
+            for consumer in (first, second):
+                pack = consumer.poll(0.05)
+                if pack is not None:
+                    found += pack.bodies()
+                    pack.confirm()
+        assert Counter(found) == Counter(numbers(8, 40))
+    assert eventually(lambda: len(first.assignment()) == 4)
+    first.close()
+    assert eventually(lambda: sum(what == "lost" for what, _, _ in told) == 6)
+    assert committed(hub) == 40 and balanced(first)
+
+
+def test_a_pack_that_keeps_its_queue_too_long_expires(hub: Hub) -> None:
+    send(hub, *numbers(0, 8))
+    first = consume(hub)
+    packs = []
+    while sum(map(len, packs)) < 8:
+        packs.append(next_pack(first))
+    with consume(hub) as second:
+        taken = drain(second, 4)  # two queues go to it, with what was not confirmed
+        kept = set(first.assignment())
+        for pack in [one for one in packs if one.partition in kept]:
+            pack.confirm()
+        lost = [one for one in packs if one.partition not in kept]
+        assert Counter(body for one in lost for body in one.bodies()) == Counter(taken)
+        for pack in lost:
+            with pytest.raises(ConfirmError) as caught:
+                pack.confirm()
+            assert caught.value.code == "CONFIRM_REVOKED"
+    first.close()
+
+
+def test_a_lost_connection_ends_what_is_out_and_nothing_is_lost(hub: Hub) -> None:
+    wanted = send(hub, *numbers(0, 100), queue=0)
+    listener = hub.rocketmq_listener
+    assert listener is not None
+    with consume(hub) as consumer:
+        pack = next_pack(consumer)
+        listener.kill()
+        assert eventually(lambda: hub.stats()["rocketmq"]["push_sessions"] == 0)
+        listener.restart()
+        assert eventually(lambda: pack.outcome == "expired")  # by the first frame of the new session
+        with pytest.raises(ConfirmError, match="began anew") as caught:
+            pack.confirm()
+        assert caught.value.code == "CONFIRM_REVOKED"
+        assert drain(consumer, len(wanted)) == wanted
+        assert consumer.stats().connects == 2 and balanced(consumer)
+
+
+def test_a_seek_reads_from_another_place(hub: Hub) -> None:
+    send(hub, *numbers(0, 10), queue=0)
+    with consume(hub) as consumer:
+        key = "dataproxy:T:0"
+        pack = next_pack(consumer)
+        assert consumer.seek(key, 7) == 7
+        with pytest.raises(ConfirmError) as caught:
+            pack.confirm()
+        assert caught.value.code == "CONFIRM_SOUGHT"
+        assert drain(consumer, 3) == numbers(7, 10)
+        assert consumer.seek(key, "earliest") == 0
+        assert drain(consumer, 10) == numbers(0, 10)
+        assert consumer.seek(key, "latest") == 10
+        with pytest.raises(SeekError) as beyond:
+            consumer.seek(key, 11)
+        assert beyond.value.code == "SEEK_BEYOND" and beyond.value.details["end"] == 10
+        send(hub, b"next", queue=0)
+        assert drain(consumer, 1) == [b"next"] and balanced(consumer)
+        for wrong in ("x", -1, 1.5):
+            with pytest.raises(ConfigError, match="offset"):
+                consumer.seek(key, wrong)  # type: ignore[arg-type]
+    assert committed(hub) == 11
+
+
+def test_start_says_where_a_group_without_offsets_begins(hub: Hub) -> None:
+    send(hub, *numbers(0, 5), queue=0)
+    service = hub._rocketmq
+    assert service is not None
+    service.run(lambda: setattr(service.topics, "is_young", lambda *_: False))
+    with consume(hub, start="latest") as consumer:
+        assert eventually(lambda: hub.stats()["rocketmq"]["push_sessions"] == 4)
+        send(hub, b"new", queue=0)
+        assert drain(consumer, 1) == [b"new"]
+
+
+def test_a_close_waits_for_confirms_and_no_longer(hub: Hub) -> None:
+    send(hub, b"a", queue=0)
+    consumer = consume(hub, release_wait=SECONDS)
+    pack = next_pack(consumer)
+    closer = threading.Thread(target=consumer.close, args=(SECONDS,))
+    closer.start()
+    assert eventually(lambda: consumer._closed)
+    with pytest.raises(ClosedError):
+        consumer.poll()
+    pack.confirm()
+    closer.join(SECONDS)
+    assert not closer.is_alive() and committed(hub) == 1 and consumer.stats().state == "closed"
+    send(hub, b"b", queue=0)
+    with consume(hub) as other:
+        left = next_pack(other)
+    with pytest.raises(ConfirmError) as caught:
+        left.confirm()
+    assert caught.value.code == "CONFIRM_REVOKED"
+    assert list(iter(other)) == [] and balanced(other)
+
+
+def test_what_is_not_closed_is_closed_when_nobody_has_it(hub: Hub) -> None:
+    send(hub, b"a")
+    consumer = consume(hub)
+    threads = consumer._threads
+    pack = next_pack(consumer)
+    left = [consumer, pack]
+    del consumer, pack
+    gc.collect()
+    with pytest.warns(ResourceWarning, match="was not closed"):
+        left.clear()
+    assert eventually(lambda: not any(one.is_alive() for one in threads))
+    assert hub.stats()["rocketmq"]["push_sessions"] == 0
+
+
+def test_without_pushes_the_error_says_so_and_what_to_use() -> None:
+    with RocketServer({"T": 2}) as server, Consumer(server.target, group="g", topics=["T"]) as consumer:
+        with pytest.raises(GroupRefusedError) as caught:
+            consumer.wait_ready(SECONDS)
+        assert "does not push" in str(caught.value) and "dataproxy.rocketmq.PushConsumer" in str(caught.value.hint)
+        assert caught.value.code == "NO_PUSH"
+        with pytest.raises(GroupRefusedError):
+            consumer.poll()
+        assert consumer.assignment() == [] and "does not push" in consumer.stats().trouble
+        assert all(b"CONSUME_PUSH" not in body for _, body in server.requests(34))
+
+
+def test_nobody_at_the_target_is_told_by_wait_ready(hub: Hub) -> None:
+    with RocketServer({"T": 1}) as server:
+        target = server.target
+    with Consumer(target, group="g", topics=["T"], close_timeout=1) as consumer:
+        with pytest.raises(TransportError, match=r"no broker of rocketmq://.* took this consumer within 0.3 s"):
+            consumer.wait_ready(0.3)
+        assert consumer.poll(0.01) is None
+    with consume(hub, topics=["missing"]) as waits, pytest.raises(TransportError, match="'missing' does not exist"):
+        waits.wait_ready(0.3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("offsets", {"1:T:0": 28}), ("balance", "client"), ("prefetch_bytes", "1MiB"), ("not_found_wait", 0.1),
+        ("heartbeat_interval", 5), ("master_retry_max", 5), ("register_retries", 2), ("register_retry_wait", 1),
+        ("dns_interval", 20), ("tls_server_name", "x"), ("start", "end"),
+    ],
+)  # fmt: skip
+def test_what_has_no_meaning_is_refused_by_its_name(name: str, value: Any) -> None:
+    options: dict[str, Any] = {name: value}
+    if name == "offsets":
+        options["session"] = "s"
+    if name == "tls_server_name":
+        options["tls"] = True
+    before = threading.active_count()
+    with pytest.raises(ConfigError, match=f"^{name}.* has no meaning with rocketmq://") as caught:
+        Consumer("rocketmq://127.0.0.1:1", group="g", topics=["T"], **options)
+    assert caught.value.code == "NO_MEANING" and threading.active_count() == before
+
+
+def test_wrong_names_and_calls_are_refused(hub: Hub) -> None:
+    for wrong, error in (
+        ({"topics": {"T": ["a b"]}}, ConfigError),
+        ({"topics": ["a b"]}, InvalidMessageError),
+        ({"group": "a b"}, InvalidMessageError),
+        ({"tls_ca": "x"}, ConfigError),
+    ):
+        with pytest.raises(error):
+            consume(hub, **wrong)  # type: ignore[arg-type]
+    with consume(hub, topics=["1T"], group="1g") as consumer:
+        for call in (consumer.available, lambda: consumer.assign([])):
+            with pytest.raises(LocalProtocolError, match="have no meaning with rocketmq://"):
+                call()
+
+
+def test_packs_come_over_tls(tmp_path: Any) -> None:
+    authority = Authority(tmp_path)
+    identity = authority.identity()
+    with Hub(rocketmq_port=0, tls_certificate=str(identity.certificate), tls_key=str(identity.key)) as hub:
+        address, ca = f"127.0.0.1:{hub.rocketmq_port}", str(authority.ca)
+        with Producer(f"rocketmqs://{address}", "p", tls_ca=ca) as producer:
+            producer.send("T", b"secret").result(SECONDS)
+        for scheme, tls in (("rocketmqs", None), ("rocketmq", True)):
+            with Consumer(f"{scheme}://{address}", group=scheme, topics=["T"], tls_ca=ca, tls=tls) as consumer:
+                assert drain(consumer, 1) == [b"secret"]
+
+
+def test_many_threads_confirm_and_roll_back_and_all_is_accounted_for(hub: Hub) -> None:
+    wanted = send(hub, *numbers(0, 2000))
+    found: list[bytes] = []
+    lock = threading.Lock()
+    with consume(hub) as consumer:
+
+        def work(seed: int) -> None:
+            n = seed
+            while len(found) < len(wanted):
+                pack = consumer.poll(0.05)
+                if pack is None:
+                    continue
+                n += 1
+                if n % 3 == 0:
+                    pack.rollback()
+                else:
+                    pack.confirm()
+                    with lock:
+                        found.extend(pack.bodies())
+                assert balanced(consumer)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join(SECONDS)
+        assert Counter(found) == Counter(wanted)
+        stats = consumer.stats()
+        assert stats.messages.confirmed == 2000 and stats.packs.held == 0
+    assert committed(hub) == 2000
