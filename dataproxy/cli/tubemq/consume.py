@@ -33,10 +33,13 @@ _SESSION = "dataproxy-consume"  # of groups that begin at --from-offset
 _TOPICS = typer.Argument(metavar="TOPIC[,TOPIC...]", help="Topics to read.")
 _GROUP = typer.Option("--group", "-g", metavar="NAME", help="Consumer group (else the option group).")
 _TARGET = typer.Option(
-    "--target", "-t", metavar="ADDRESS", help="Masters: tubemq://host:port,... (with TLS tubemqs://...)."
+    "--target",
+    "-t",
+    metavar="ADDRESS",
+    help="Masters: tubemq://host:port,..., or a hub that pushes: rocketmq://host:port (with TLS tubemqs, rocketmqs).",
 )
 _FILTER = typer.Option(
-    metavar="ITEM", help=r"Read only messages with this $msgType$ (InLong's streamId); may be repeated."
+    metavar="ITEM", help=r"Read only messages with this $msgType$ (InLong's streamId), or tag; may be repeated."
 )
 _FROM = typer.Option(
     "--from",
@@ -91,7 +94,7 @@ def consume(
     verbose: Annotated[bool, _VERBOSE] = False,
     raw: Annotated[bool, _RAW] = False,
 ) -> None:
-    """Read TubeMQ messages as a member of a group, and print them until Ctrl-C.
+    """Read messages of TubeMQ, or of a hub that pushes, as a member of a group, and print them until Ctrl-C.
 
     Bodies are printed as the bytes that they are (on a terminal with escapes), each with a line feed. A pack of
     messages is confirmed only after all of them were written; what was not confirmed comes again, here or to another

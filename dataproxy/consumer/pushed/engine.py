@@ -158,26 +158,27 @@ class PushedEngine:
             return True
         out = self._packs.begin_confirm(pack, self._call_s + _ANSWER_S)
         if out is not None:
-            offset = out.reader.consume(out.waited.chunk)
-            if offset is None:
-                self._packs.end(out, EXPIRED, RENEWED)
-            else:
-                self._acknowledge(out, offset)
+            self._acknowledge(out)
         return True
 
-    def _acknowledge(self, out: Out, offset: int) -> None:
-        """Tell the hub that all before an offset is done; its answer is the pack's outcome."""
+    def _acknowledge(self, out: Out, offset: int = -1) -> None:
+        """Tell the hub that all before an offset is done, -1: before the end of a pack; the answer is its outcome."""
         queue, connections = out.reader.queue, self._client.connections
         address = self._client.routes.address(queue.broker_name)
         link = None if address is None else connections.get(address)
-        header = UpdateOffset(self._member.group, queue.topic, queue.queue_id, offset)
-        request = _Confirm(self, out, offset)
-        connections.watch(request, self._call_s)
-        try:
-            if link is None:
-                raise ClosedError("the connection has ended")
-            link.call(request, Code.UPDATE_CONSUMER_OFFSET, header_fields(header), b"")
-        except ClosedError:  # the session has ended with it
+        with out.reader.lock:  # a seek is before the frame or behind it: no older offset comes behind the new one
+            at = out.reader.consume(out.waited.chunk) if offset < 0 else offset
+            if link is None or at is None or not out.reader.is_current(out.waited.chunk):
+                link = None
+            else:
+                header = UpdateOffset(self._member.group, queue.topic, queue.queue_id, at)
+                request = _Confirm(self, out, at)
+                connections.watch(request, self._call_s)
+                try:
+                    link.call(request, Code.UPDATE_CONSUMER_OFFSET, header_fields(header), b"")
+                except ClosedError:
+                    link = None
+        if link is None:  # the session has ended
             self._packs.end(out, EXPIRED, RENEWED)
             return
         connections.look_by(request._until)
@@ -370,7 +371,7 @@ class PushedEngine:
         try:
             found = next((one for one in self._readers.values() if one.key == key and not one.paused), None)
             answer = Reply(0, "revoked") if found is None or self._closing else self._move(found, offset)
-        except DataProxyError as error:
+        except Exception as error:  # noqa: BLE001 - who waits for it gets it
             self._finish_seek(reply, error)
         else:
             self._finish_seek(reply, answer)
@@ -383,6 +384,7 @@ class PushedEngine:
             return Reply(0, "beyond", reader.backlog.done, last)
         place = {EARLIEST: first, LATEST: last}.get(offset, max(offset, first))
         self._park(reader, SOUGHT)
+        reader.begin_anew()
         if not self._member.claim():
             raise DataProxyError(f"not all brokers could be told of the seek of {reader.key}", retriable=True)
         reader.told = True
@@ -390,7 +392,7 @@ class PushedEngine:
         reader.begin_anew(place)
         return Reply(0, "", place, last)
 
-    def _finish_seek(self, reply: Future[Reply], found: Reply | DataProxyError) -> None:
+    def _finish_seek(self, reply: Future[Reply], found: Reply | Exception) -> None:
         with self._ending:
             if reply not in self._seeks:
                 return
@@ -414,8 +416,10 @@ class PushedEngine:
         if self._packs.n_open and now < self._leave_by:
             self._client.keeper.soon(self._go, self._leave_by - now)
             return
-        self._member.leave()
-        self._end()
+        try:
+            self._member.leave()
+        finally:
+            self._end()
 
     def _failed(self, error: DataProxyError) -> None:
         """Take the end of the thread that reads.  Thread: that one."""

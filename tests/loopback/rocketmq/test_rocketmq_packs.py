@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +26,10 @@ from dataproxy.errors import (
     TransportError,
 )
 from dataproxy.hub import Hub
+from dataproxy.hub.rocketmq.clients.actions import RefusedError
+from dataproxy.hub.rocketmq.offsets import Offsets
 from dataproxy.rocketmq import Producer
+from dataproxy.wire.rocketmq.codes import Answer
 from tests.support.certificates import Authority
 from tests.support.rocketserver import RocketServer
 from tests.support.waiting import SECONDS, eventually
@@ -312,6 +316,71 @@ def test_a_lost_connection_ends_what_is_out_and_nothing_is_lost(hub: Hub) -> Non
         assert caught.value.code == "CONFIRM_REVOKED"
         assert drain(consumer, len(wanted)) == wanted
         assert consumer.stats().connects == 2 and balanced(consumer)
+
+
+def test_a_reset_by_an_administrator_begins_the_queue_anew(hub: Hub) -> None:
+    send(hub, *numbers(0, 10), queue=0)
+    service = hub._rocketmq
+    assert service is not None
+    with consume(hub) as consumer:
+        assert drain(consumer, 10) == numbers(0, 10)
+        send(hub, b"more", queue=0)
+        pack = next_pack(consumer)
+
+        def reset() -> None:
+            service.offsets.stored.store("g", "T", {0: 4})
+            service.pushes.reset("g", "T", {0: 4}, time.monotonic())
+
+        service.run(reset)
+        assert drain(consumer, 7) == [*numbers(4, 10), b"more"]
+        with pytest.raises(ConfirmError, match="began anew"):
+            pack.confirm()
+        assert committed(hub) == 11 and balanced(consumer)
+
+
+def test_a_busy_hub_is_asked_again_and_a_refusal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = [Answer.SYSTEM_BUSY, Answer.SYSTEM_BUSY]
+    real = Offsets.commit
+
+    def commit(self: Offsets, request: Any, header: Any) -> Any:
+        if left and header.commit_offset:
+            raise RefusedError(left.pop(), "not now")
+        return real(self, request, header)
+
+    monkeypatch.setattr(Offsets, "commit", commit)
+    with Hub(rocketmq_port=0) as hub:
+        send(hub, b"a", queue=0)
+        with consume(hub) as consumer:
+            assert drain(consumer, 1) == [b"a"] and not left and committed(hub) == 1
+            left.append(Answer.SYSTEM_ERROR)
+            send(hub, b"b", queue=0)
+            pack = next_pack(consumer)
+            with pytest.raises(ConfirmError) as caught:
+                pack.confirm()
+            assert (caught.value.code, pack.code) == ("CONFIRM_REFUSED", 1) and balanced(consumer)
+
+
+def test_a_hub_that_does_not_answer_leaves_the_outcome_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    real = Offsets.commit
+
+    def commit(self: Offsets, request: Any, header: Any) -> Any:
+        if header.commit_offset:
+            gate.wait(SECONDS)
+        return real(self, request, header)
+
+    monkeypatch.setattr(Offsets, "commit", commit)
+    with Hub(rocketmq_port=0) as hub:
+        send(hub, b"a", queue=0)
+        with consume(hub, call_timeout=3) as consumer:
+            pack = next_pack(consumer)
+            with pytest.raises(ConfirmError) as caught:
+                pack.confirm()
+            assert caught.value.code == "CONFIRM_UNANSWERED" and consumer.stats().packs.expired == 1
+            begun = time.monotonic()
+            consumer.close(0.5)
+            assert time.monotonic() - begun < SECONDS / 2
+            gate.set()
 
 
 def test_a_seek_reads_from_another_place(hub: Hub) -> None:

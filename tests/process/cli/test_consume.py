@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from dataproxy.hub import Hub
+from dataproxy.rocketmq import Producer
 from tests.support.tubeserver import TubeServer
 from tests.support.waiting import eventually
 
@@ -210,3 +212,21 @@ def test_help_loads_no_consumer() -> None:
         check=False, cwd=ROOT,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_messages_that_a_hub_pushes_are_printed_and_confirmed() -> None:
+    code = "import sys; sys.modules['google'] = None; from dataproxy.cli.main import main; main()"
+    with Hub(rocketmq_port=0) as hub:
+        with Producer(hub.rocketmq_target, "p") as producer:
+            for body in (b"a", b"b", b"c"):
+                producer.send("one", body, queue=0, tag="t").result(WAIT_S)
+        arguments = ["consume", "one", "-g", "g", "-t", hub.rocketmq_target, "--filter", "t", "--max", "3"]
+        for limits, wanted in ((["--format", "json"], 3), (["--timeout", "0.1s"], 0)):
+            done = subprocess.run(
+                [sys.executable, "-c", code, *arguments, *limits], capture_output=True, timeout=WAIT_S, check=False,
+                cwd=ROOT,
+            )  # fmt: skip
+            assert (done.returncode, done.stderr) == (0, b"")
+            found = [json.loads(line) for line in done.stdout.splitlines()]
+            assert [one["body"] for one in found] == ["a", "b", "c"][:wanted]
+            assert all(one["attributes"]["TAGS"] == "t" and one["partition"] == "dataproxy:one:0" for one in found)
