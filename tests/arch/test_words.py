@@ -24,7 +24,7 @@ WORDS = {
     r"doors?": ("server loop, listener, Manager server, hub client", ("benchmarks/notes",), ()),
     r"links?": (
         "connection",
-        (),
+        ("tests/native/probe_remoting",),  # links of lists
         (*(f"{CORE}/{part}/" for part in ("conn", "net", "pack", "producer")), "tests/native/", "tests/unit/conn/"),
     ),
     r"facts|receipts?": (
