@@ -84,7 +84,7 @@ class PushedEngine:
         self._numbers = iter(range(1, 1 << 62))
         self._broken = 0  # messages of queues that were given back
         self._seeks: set[Future[Reply]] = set()
-        self._leave_by: float | None = None
+        self._left_at: float | None = None
         self._closing = self._over = False
         self._ending = threading.RLock()
         self._client = Client(
@@ -299,7 +299,7 @@ class PushedEngine:
             self._state.refused(None)
 
     def _settled(self, reader: PackReader) -> None:
-        """Go on with what has waited for the end of a queue's packs.  Any thread."""
+        """Go on with what has waited for the end of a pack.  Any thread."""
         soon = self._client.keeper.soon
         if self._closing:
             soon(self._go)
@@ -312,18 +312,24 @@ class PushedEngine:
         """Return whether a queue can be given back: nothing of it is out, or `release_wait` is over."""
         assert isinstance(reader, PackReader)
         self._revoke(reader)
-        if reader.n_open and time.monotonic() < reader.leave_by:
+        if self._waits(reader.left_at, reader):
             return False
         self._packs.expire(REVOKED, (reader,))
         self._readers.pop(reader.number, None)
         self._broken += reader.broken
         return True
 
+    def _waits(self, since: float, reader: PackReader | None = None) -> bool:
+        """Return whether packs of a queue that is given up, or of all, may still be confirmed, or are just now."""
+        out, confirming = self._packs.open_of(reader)
+        gone = time.monotonic() - since
+        return bool(out and gone < self._release_s) or bool(confirming and gone < self._call_s)
+
     def _revoke(self, reader: PackReader) -> None:
         """Give out nothing more of a queue."""
         if not reader.paused:
             reader.paused = True
-            reader.leave_by = time.monotonic() + self._release_s
+            reader.left_at = time.monotonic()
             self._packs.close_queue(reader)
             self._state.revoked(reader, lost=False)
 
@@ -363,6 +369,8 @@ class PushedEngine:
         for reader in again:
             reader.begin_anew()
             reader.parked = False
+            if reader.held_back:  # since a moment: who has paused it may have seen it parked
+                self._park(reader)
         if again:
             self._member.claim()
 
@@ -409,12 +417,13 @@ class PushedEngine:
         if self._over:
             return
         now = time.monotonic()
-        if self._leave_by is None:
-            self._leave_by = now + self._release_s
+        if self._left_at is None:
+            self._left_at = now
             for reader in list(self._readers.values()):
                 self._revoke(reader)
-        if self._packs.n_open and now < self._leave_by:
-            self._client.keeper.soon(self._go, self._leave_by - now)
+        if self._waits(self._left_at):
+            gone = now - self._left_at
+            self._client.keeper.soon(self._go, (self._release_s if gone < self._release_s else self._call_s) - gone)
             return
         try:
             self._member.leave()

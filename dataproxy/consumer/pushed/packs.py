@@ -44,7 +44,7 @@ class Out:
 class Packs:
     """Keep account of packs.  Any thread.
 
-    ``confirm_s``: how long a pack may stay without a confirm.  ``on_end`` is called for a queue when the last of its
+    ``confirm_s``: how long a pack may stay without a confirm.  ``on_end`` is called for a queue when one of its
     packs has an outcome; ``on_due`` when `expire_late` has to be called at another time.  Locks: its own, which is held
     while locks of readers are taken, never the other way round.
     """
@@ -194,8 +194,7 @@ class Packs:
             reader.has_out = False
             self._offer(reader)
         self._wake()
-        if not reader.n_open:
-            self._on_end(reader)
+        self._on_end(reader)
 
     def _count(self, name: str, messages: int) -> None:
         self._counts[name][0] += 1
@@ -245,10 +244,12 @@ class Packs:
             self._ready.clear()
             self._wake()
 
-    @property
-    def n_open(self) -> int:
-        """Return how many packs without an outcome the application has, or had."""
-        return len(self._out)
+    def open_of(self, reader: PackReader | None = None) -> tuple[int, int]:
+        """Return how many packs of a queue, or of all, the application has, and for how many an answer is awaited."""
+        with self._changed:
+            found = [one for one in self._out.values() if reader is None or one.reader is reader]
+            confirming = sum(one.confirming for one in found)
+            return len(found) - confirming, confirming
 
     # --- waits and counts
 

@@ -40,7 +40,7 @@ class PackReader(PushedReader):
         self.n_open = 0  # packs without an outcome that the application has, or had
         self.told = True  # thread: the keeper
         self.held_back = False  # the application has paused it
-        self.leave_by = 0.0  # when it is given back at the latest; thread: the keeper
+        self.left_at = 0.0  # when it was given up; thread: the keeper
 
     @property
     def closed(self) -> bool:

@@ -439,6 +439,16 @@ def test_a_close_waits_for_confirms_and_no_longer(hub: Hub) -> None:
     assert list(iter(other)) == [] and balanced(other)
 
 
+def test_confirms_that_are_under_way_at_a_close_get_their_answers(hub: Hub) -> None:
+    send(hub, *numbers(0, 400), queue=0)
+    with consume(hub) as consumer:
+        packs = []
+        while sum(map(len, packs)) < 400:
+            packs.append(next_pack(consumer))
+            consumer.confirm(packs[-1], wait=False)
+    assert {one.outcome for one in packs} == {"confirmed"} and committed(hub) == 400
+
+
 def test_what_is_not_closed_is_closed_when_nobody_has_it(hub: Hub) -> None:
     send(hub, b"a")
     consumer = consume(hub)

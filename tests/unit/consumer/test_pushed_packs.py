@@ -107,10 +107,12 @@ def test_the_next_pack_goes_out_while_a_confirm_is_under_way(bench: Bench) -> No
     out = bench.packs.begin_confirm(first, 10)
     assert out is not None and bench.packs.begin_confirm(first, 10) is None
     second = bench.take()
+    assert bench.packs.open_of(reader) == bench.packs.open_of() == (1, 1)
+    assert bench.packs.open_of(bench.queue(2)) == (0, 0)
     bench.packs.expire(CLOSED)
     assert (first.code, second.code) == (UNANSWERED, CLOSED)
     bench.packs.end(out, CONFIRMED)  # an answer that comes too late
-    assert first.outcome == "expired" and bench.ends == [reader]
+    assert first.outcome == "expired" and bench.ends == [reader, reader]
     assert bench.counts() == (2, 0, 0, 2, 0)
 
 
@@ -203,7 +205,7 @@ def test_waits_end_with_an_outcome_or_with_time(bench: Bench) -> None:
     pack = bench.take()
     assert not bench.packs.wait(pack, 0.01)
     bench.confirm(pack)
-    assert bench.packs.wait(pack, 0) and bench.packs.n_open == 0
+    assert bench.packs.wait(pack, 0) and bench.packs.open_of(reader) == bench.packs.open_of() == (0, 0)
     bench.packs.stop()
     assert bench.packs.take(bench.owner, 1000) is None and bench.packs.ended
 
