@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import dataproxy
+from dataproxy.errors import GroupRefusedError
 from dataproxy.rocketmq import Producer, PullConsumer, PushConsumer, ReceivedMessage, RetryLater, Sql
 from tests.support.tubekit import RocketServers
 
@@ -222,3 +224,16 @@ def test_a_broker_that_was_killed(rocketmq: RocketServers, target: str, producer
         until(lambda: {b"after"} <= {m.body for m in seen.messages})
         until(lambda: len({m.body for m in seen.messages}) >= 6 + delivered)
         assert not consumer.trouble
+
+
+def test_own_brokers_do_not_push_and_the_error_names_what_reads_them(target: str, producer: Producer) -> None:
+    producer.send("unpushed", b"x").result(40)
+    with dataproxy.Consumer(target, group="packs", topics=["unpushed"]) as consumer:
+        with pytest.raises(GroupRefusedError, match="does not push") as caught:
+            consumer.wait_ready(40)
+        assert caught.value.code == "NO_PUSH" and "dataproxy.rocketmq.PushConsumer" in str(caught.value.hint)
+        with pytest.raises(GroupRefusedError):
+            consumer.poll()
+    seen = Seen()
+    with PushConsumer(target, "packs", "unpushed", seen, begin="first"):
+        assert [one.body for one in seen.wait(1)] == [b"x"]
