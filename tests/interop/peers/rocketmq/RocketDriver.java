@@ -22,6 +22,7 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
  *   RocketDriver push        NAMESRV TOPIC GROUP COUNT [OPTION=VALUE...]
  *   RocketDriver orderly     NAMESRV TOPIC GROUP COUNT [OPTION=VALUE...]
  *   RocketDriver lite        NAMESRV TOPIC GROUP COUNT [OPTION=VALUE...]
+ *   RocketDriver request     NAMESRV TOPIC GROUP COUNT [OPTION=VALUE...]
  *   RocketDriver admin       NAMESRV TOPIC GROUP CALL [OPTION=VALUE...]
  * </pre>
  *
@@ -69,6 +70,7 @@ public class RocketDriver {
             case "push" -> push(namesrv, count, false);
             case "orderly" -> push(namesrv, count, true);
             case "lite" -> lite(namesrv, count);
+            case "request" -> request(namesrv, count);
             default -> throw new IllegalArgumentException("unknown command " + words.get(0));
         }
         print("event", "summary", "messages", seen.get(), "failed", failed.get());
@@ -190,7 +192,41 @@ public class RocketDriver {
         consumer.shutdown();
     }
 
-    /** Calls: create (option queues), route, progress, consumers, producers, status, running, reset (option time: ms, default 0), direct (options id, client). */
+    /** Sends requests, and answers them as a consumer of the group; what is printed is what came back. */
+    private static void request(String namesrv, int count) throws Exception {
+        DefaultMQProducer replier = new DefaultMQProducer(group + "_repliers");
+        common(replier, namesrv);
+        replier.start();
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
+        common(consumer, namesrv);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(topic, "*");
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            for (MessageExt message : messages) {
+                byte[] body = ("re: " + text(message.getBody())).getBytes(StandardCharsets.UTF_8);
+                try {
+                    SendResult result = replier.send(org.apache.rocketmq.client.utils.MessageUtil.createReplyMessage(message, body), 20000);
+                    print("event", "replied", "status", result.getSendStatus().name(), "queue", result.getMessageQueue().getQueueId());
+                } catch (Exception problem) {
+                    print("event", "refused", "text", String.valueOf(problem));
+                }
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        DefaultMQProducer asker = new DefaultMQProducer(group + "_askers");
+        common(asker, namesrv);
+        asker.start();
+        for (int i = 0; i < count && !late(); i++) {
+            Message reply = asker.request(message(i), 30000);
+            seen.incrementAndGet();
+            print("event", "reply", "body", text(reply.getBody()), "ofReplies", reply.getTopic().endsWith("_REPLY_TOPIC"));
+        }
+        Thread.sleep(1000);                                 // the last reply is still to be answered
+        consumer.shutdown();
+    }
+
+    /** Calls: create (option queues), route, progress, consumers, producers, status, running, reset (option time: ms, default 0), query (options key, max), view and direct (options id, client). */
     private static void admin(String namesrv, String call) throws Exception {
         DefaultMQAdminExt tools = new DefaultMQAdminExt(number("rpc", 20000));
         common(tools, namesrv);
@@ -211,6 +247,9 @@ public class RocketDriver {
             case "status" -> nested(tools.getConsumeStatus(topic, group, options.getOrDefault("client", "")));
             case "running" -> flatRunning(tools, clientId(tools));
             case "reset" -> flat(tools.resetOffsetByTimestamp(topic, group, number("time", 0), true));
+            case "query" -> tools.queryMessage(topic, options.get("key"), (int) number("max", 32), 0, Long.MAX_VALUE)
+                    .getMessageList().stream().map(found -> text(found.getBody())).toList();
+            case "view" -> text(tools.viewMessage(topic, options.get("id")).getBody());
             case "direct" -> tools.consumeMessageDirectly(group, clientId(tools), topic, options.get("id"));
             default -> throw new IllegalArgumentException("unknown call " + call);
         };
