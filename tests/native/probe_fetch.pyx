@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, strcmp
 
+from dataproxy._core.base.blocks cimport block_alloc
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.consumer.exchange cimport (
@@ -56,7 +57,7 @@ def pack_of(bytes answer not None, str topic, str partition, list filters=None):
     """Return the pack of a GetMessageResponseB2C."""
     cdef Got got
     cdef TubePack* made = NULL
-    cdef uint8_t* block = <uint8_t*>malloc(len(answer) + 1)
+    cdef uint8_t* block = block_alloc(len(answer) + 1)
     cdef Slice wanted[8]
     cdef int i, status, n = 0 if filters is None else len(filters)
     assert n <= 8 and block != NULL

@@ -167,7 +167,6 @@ def test_slices_of_any_size_give_the_same(seed: int) -> None:
     while data:
         n = min(len(data), dice.choice([1, 13, 8192, 65_536, 131_072]))
         assert line.receive(data[:n])
-        assert line.rest_size < 70_000  # what came is copied to its place, and leaves the receive buffer
         data = data[n:]
     assert [end[3][1] for end in line.ends] == bodies
 

@@ -1,6 +1,7 @@
 """What every other folder of the core is built with; it knows no message, no frame and no connection.
 
-What lives here.  Growing buffers (``buf``) and borrowed bytes (``slice``); status codes (``status``); timers in a
+What lives here.  Growing buffers (``buf``), large blocks that are used again (``blocks``) and
+borrowed bytes (``slice``); status codes (``status``); timers in a
 heap (``timers``); clocks that a simulation can replace (``clock``); the histogram of latencies (``hist``, ``hdr``);
 decimal numbers and UTF-8 (``text``); any bytes as such a text (``percent``); hashes, checksums and random numbers
 (``siphash``, ``crc``, ``rand``); fields of
@@ -10,7 +11,8 @@ addresses of sockets (``address``); the hook that runs in a forked child (``fork
 (``calltypes``), and what keeps Python code from making empty objects (``made``).
 
 Threads.  Any thread, without the GIL unless a function makes Python objects.  A struct belongs to one owner, who
-passes a pointer to it: the functions take no lock.  Only the list of ``forks`` has a lock of its own.
+passes a pointer to it: the functions take no lock.  Only the list of ``forks`` has a lock of its own, and ``blocks`` a
+flag that nobody waits for.
 
 What it may use.  ``plat`` and other files of this folder.
 

@@ -9,6 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from dataproxy._core.base.blocks cimport block_alloc, block_free
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
 
@@ -27,7 +28,7 @@ cdef void _release_array(ArrowArray* a) noexcept nogil:
     for i in range(a.n_children):
         if a.children[i].release != NULL:
             a.children[i].release(a.children[i])
-    free(a.private_data)
+    block_free(a.private_data)
     a.release = NULL
 
 
@@ -58,7 +59,7 @@ cdef uint8_t* _array(ArrowArray* a, int64_t rows, int buffers, int children, siz
     cdef uint8_t* block
     cdef int i
     memset(a, 0, sizeof(ArrowArray))
-    block = <uint8_t*>malloc(head + bytes + 1)
+    block = block_alloc(head + bytes + 1)
     if block == NULL:
         return NULL
     memset(block, 0, head)

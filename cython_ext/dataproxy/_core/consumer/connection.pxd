@@ -70,8 +70,7 @@ ctypedef struct Connection:       # its owner's thread alone
     int64_t again_us        # until then no packs are asked for
     uint8_t* cut_at         # the frame that is being written
     size_t cut_payload
-    uint8_t* block          # of the answer that arrives or is told; who takes it sets this to NULL.  NULL: none
-    size_t room             # bytes of it
+    uint8_t* block          # that the answer lies in which is told; who takes it sets this to NULL.  NULL: none
     CallEnd end             # constant
     void* context
 

@@ -6,22 +6,20 @@ more time, up to a limit: behind a slow network a large pack takes longer than a
 does an answer to the calls behind it, whose answers come over the same network; a call that an answer has overtaken
 gets no more.
 
-An answer with packs lies in a block of its own, which can be kept.  Its slices are copied there as they come, while the
-processor still has them at hand, and the receive buffer stays small.
-
 Locality: owner.  Locks: none.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from dataproxy._core.base.blocks cimport block_alloc, block_free
 from dataproxy._core.base.buf cimport buf_free, buf_reserve
-from dataproxy._core.base.slice cimport Slice, slice_of
-from dataproxy._core.base.status cimport ST_NEED_DATA, ST_NO_MEMORY, ST_OK, ST_PROTOCOL
-from dataproxy._core.wire.tubemq.const cimport PAYLOAD_MOST, PROTOCOL_VERSION, SLICE_WRITTEN
+from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.base.status cimport ST_NEED_DATA, ST_OK, ST_PROTOCOL
+from dataproxy._core.wire.tubemq.const cimport PAYLOAD_MOST, PROTOCOL_VERSION
 from dataproxy._core.wire.tubemq.frame cimport (
-    FrameScan, cut_frame, frame_heads, join_frame, scan_frame, take_slices,
+    FrameScan, cut_frame, frame_heads, gather_frame, join_frame, scan_frame,
 )
 from dataproxy._core.wire.tubemq.rpc cimport Answer, Call, call_size, put_call, read_answer
 
@@ -39,12 +37,6 @@ cdef void connection_open(Connection* conn, CallEnd end, void* context) noexcept
     conn.context = context
 
 
-cdef void _free_block(Connection* conn) noexcept nogil:
-    free(conn.block)
-    conn.block = NULL
-    conn.room = 0
-
-
 cdef void connection_free(Connection* conn) noexcept nogil:
     """Release everything; calls without an end get none."""
     cdef PendingCall* call = conn.first
@@ -54,7 +46,6 @@ cdef void connection_free(Connection* conn) noexcept nogil:
         free(call)
         call = following
     conn.first = conn.last = NULL
-    _free_block(conn)
     buf_free(&conn.out)
 
 
@@ -120,52 +111,26 @@ cdef PendingCall* _take_call(Connection* conn, uint32_t serial) noexcept nogil:
     return call
 
 
-cdef bint _resize(Connection* conn, size_t room) noexcept nogil:
-    cdef uint8_t* block = <uint8_t*>realloc(conn.block, room)
-    if block == NULL:
-        return False
-    conn.block, conn.room = block, room
-    return True
-
-
-cdef int _take(Connection* conn, const uint8_t* frame, size_t* used) noexcept nogil:
-    """Copy what was found of a frame to its block, which is made for all of its slices; ST_OK or ST_NO_MEMORY."""
-    cdef size_t room = conn.scan.payload
-    if conn.block == NULL and conn.scan.found < conn.scan.slices:
-        room = max(room, min(<size_t>conn.scan.slices * SLICE_WRITTEN, <size_t>PAYLOAD_MOST))
-    elif room > conn.room:          # slices of more bytes than servers write
-        room = min(2 * room, <size_t>PAYLOAD_MOST)
-    if room > conn.room and not _resize(conn, room):
-        return ST_NO_MEMORY
-    used[0] += take_slices(&conn.scan, frame, conn.block)
-    return ST_OK
-
-
-cdef int _payload(Connection* conn, uint8_t* frame, size_t* used, Slice* out) noexcept nogil:
-    """Find the payload of a whole frame; ST_OK or ST_NO_MEMORY."""
+cdef Slice _payload(Connection* conn, uint8_t* frame) noexcept nogil:
+    """Return the payload of a whole frame: one with packs or much else in a block of its own, which can be kept."""
     cdef const PendingCall* call = conn.first
     while call != NULL and call.serial != conn.scan.serial:
         call = call.next
-    if conn.scan.slices > 1 or call != NULL and call.kind == CK_GET:
-        if _take(conn, frame, used) == ST_OK:
-            if conn.room - conn.scan.payload > conn.scan.payload // 8:
-                _resize(conn, conn.scan.payload)
-            out[0] = slice_of(conn.block, conn.scan.payload)
-            return ST_OK
-        if conn.scan.taken:
-            return ST_NO_MEMORY
-    out[0] = join_frame(frame, &conn.scan)
-    used[0] += conn.scan.at
-    return ST_OK
+    if call != NULL and (call.kind == CK_GET or conn.scan.slices > 1):
+        conn.block = block_alloc(conn.scan.payload)
+    if conn.block == NULL:
+        return join_frame(frame, &conn.scan)
+    return gather_frame(frame, &conn.scan, conn.block)
+
+
+cdef void _free_block(Connection* conn) noexcept nogil:
+    block_free(conn.block)
+    conn.block = NULL
 
 
 cdef int connection_take(Connection* conn, uint8_t* p, size_t n, int64_t now_us, size_t* used) noexcept nogil:
-    """Take bytes from the peer, which may be changed; the first ``used`` are done with.
-
-    ST_OK, ST_PROTOCOL or ST_NO_MEMORY; behind the last two, the connection is to be closed.
-    """
+    """Take bytes from the peer, which may be changed; ``used``: of whole frames.  ST_OK or ST_PROTOCOL."""
     cdef Answer answer
-    cdef Slice payload
     cdef PendingCall* call
     cdef int status
     used[0] = 0
@@ -173,16 +138,14 @@ cdef int connection_take(Connection* conn, uint8_t* p, size_t n, int64_t now_us,
     while True:
         status = scan_frame(&conn.scan, p + used[0], n - used[0], PAYLOAD_MOST)
         if status == ST_NEED_DATA:
-            conn.arriving = used[0] < n or conn.scan.taken > 0
-            if conn.scan.slices == 1 or conn.scan.taken == conn.scan.payload:
-                return ST_OK
-            return ST_NO_MEMORY if _take(conn, p + used[0], used) != ST_OK and conn.scan.taken else ST_OK
+            conn.arriving = used[0] < n
+            return ST_OK
         if status != ST_OK:
             return ST_PROTOCOL
-        if _payload(conn, p + used[0], used, &payload) != ST_OK:
-            return ST_NO_MEMORY
-        if read_answer(payload, &answer) != ST_OK:
+        if read_answer(_payload(conn, p + used[0]), &answer) != ST_OK:
+            _free_block(conn)
             return ST_PROTOCOL
+        used[0] += conn.scan.at
         call = _take_call(conn, conn.scan.serial)
         memset(&conn.scan, 0, sizeof(FrameScan))
         if call == NULL:
@@ -201,7 +164,6 @@ cdef void connection_lost(Connection* conn, int fault, int detail, int64_t now_u
     cdef int64_t wait = FIRST_WAIT_US << min(conn.faults, 6)
     conn.state = CS_CLOSED
     conn.first = conn.last = NULL
-    _free_block(conn)
     conn.out.n = conn.out_at = 0
     conn.faults = min(conn.faults + 1, <int>FAULTS_MOST)
     conn.again_us = now_us + min(wait, <int64_t>LAST_WAIT_US)

@@ -12,6 +12,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 from posix.time cimport CLOCK_MONOTONIC, timespec
 
+from dataproxy._core.base.blocks cimport block_free
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.consumer.tubepack cimport PO_HELD, TubePack, tubepack_let_go
@@ -52,7 +53,7 @@ cdef void command_free(Command* c) noexcept nogil:
 
 cdef void event_free(Event* e) noexcept nogil:
     """Release an event and what it owns.  Locality: its owner.  Locks: none."""
-    free(e.block)
+    block_free(e.block)
     free(e)
 
 

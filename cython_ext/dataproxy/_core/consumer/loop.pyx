@@ -11,6 +11,7 @@ from libc.string cimport memcmp, memcpy, memset, strcmp
 
 from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.forks cimport forks_unwatch, forks_watch
+from dataproxy._core.base.blocks cimport blocks_drop
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE
 from dataproxy._core.consumer.exchange cimport (
@@ -95,6 +96,7 @@ cdef void loop_free(Loop* p) noexcept nogil:
         c = following
     exchange_close(&p.exchange)
     holder_leave(p.tls)
+    blocks_drop()
 
 
 cdef void _call_ended(
@@ -225,7 +227,7 @@ cdef void _read(Loop* p, Channel* c) noexcept nogil:
         status = connection_take(&c.connection, <uint8_t*>data.p, data.n, p.clock.now_us(), &used)
         recvbuf_consume(&c.received, used)
         if status != ST_OK:
-            _lose(p, c, CF_MEMORY if status == ST_NO_MEMORY else CF_PROTOCOL, 0)
+            _lose(p, c, CF_PROTOCOL, 0)
             return
         if got < room and not c.transport.more:
             break

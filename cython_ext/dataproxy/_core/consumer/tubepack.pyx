@@ -10,6 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp
 
+from dataproxy._core.base.blocks cimport block_free
 from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of, slice_text
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_PROTOCOL
 from dataproxy._core.plat.atomic cimport atomic_add
@@ -134,5 +135,5 @@ cdef void tubepack_let_go(TubePack* p) noexcept nogil:
     """Remove a user; the last one frees it."""
     if p != NULL and atomic_add(&p.users, -1) == 0:
         free(p.items)
-        free(p.block)
+        block_free(p.block)
         free(p)

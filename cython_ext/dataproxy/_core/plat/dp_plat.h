@@ -24,6 +24,11 @@ static inline int64_t dp_relaxed_load(const int64_t *p) { return __atomic_load_n
 static inline void dp_relaxed_store(int64_t *p, int64_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
 /* Memory that begins with a cache line; free() takes it. */
 static inline void *dp_line_alloc(size_t n) { return aligned_alloc(64, (n + 63) & ~(size_t)63); }
+#if defined(__SANITIZE_ADDRESS__)
+#define DP_UNDER_ASAN 1
+#else
+#define DP_UNDER_ASAN 0
+#endif
 /* Hints. To the compiler a function of nothing else has no effect, and its calls go: hence the empty asm. */
 static inline void dp_prefetch(const void *p) { __builtin_prefetch(p, 0); __asm__ volatile(""); }
 static inline void dp_prefetch_write(const void *p) { __builtin_prefetch(p, 1); __asm__ volatile(""); }

@@ -7,11 +7,10 @@ from dataproxy._core.base.slice cimport Slice
 
 
 ctypedef struct FrameScan:      # of the first frame of a stream; all zero before its first byte
-    size_t at                   # bytes that were looked at; the frame's size once it is whole, if nothing was taken
+    size_t at                   # bytes that were looked at; the frame's size once it is whole
     size_t payload              # bytes of slices that were found
-    size_t taken                # of them
     uint32_t serial
-    uint32_t slices             # all; 0: the head was not read
+    uint32_t slices             # all
     uint32_t found              # of them
 
 
@@ -23,7 +22,6 @@ ctypedef struct SliceWriter:    # a frame whose payload is written from its firs
 
 cdef int scan_frame(FrameScan* s, const uint8_t* p, size_t n, size_t most) noexcept nogil
 cdef Slice join_frame(uint8_t* p, const FrameScan* s) noexcept nogil
-cdef size_t take_slices(FrameScan* s, const uint8_t* p, uint8_t* to) noexcept nogil
 cdef Slice gather_frame(const uint8_t* p, const FrameScan* s, uint8_t* to) noexcept nogil
 cdef size_t frame_heads(size_t payload) noexcept nogil
 cdef void cut_frame(uint8_t* p, uint32_t serial, size_t payload) noexcept nogil

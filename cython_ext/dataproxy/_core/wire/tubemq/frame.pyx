@@ -30,22 +30,21 @@ cdef int scan_frame(FrameScan* s, const uint8_t* p, size_t n, size_t most) noexc
     """Go on looking for the end of the frame at ``p``, of which ``n`` bytes are there.
 
     ST_OK: the frame has ``s.at`` bytes.  ST_NEED_DATA: it is not whole; with more bytes at the same place, or moved,
-    call again with the same ``s``; what ``take_slices`` took is no longer at ``p``.  ST_PROTOCOL: these bytes are no frame.  ST_LIMIT: it has more slices than any
+    call again with the same ``s``.  ST_PROTOCOL: these bytes are no frame.  ST_LIMIT: it has more slices than any
     reader takes, or more than ``most`` bytes of payload.  Nothing beyond the first wrong length is looked at.
     """
-    cdef uint32_t size, slices
-    if s.slices == 0:
+    cdef uint32_t size
+    if s.at == 0:
         if _begins_wrong(p, n):
             return ST_PROTOCOL
         if n < FRAME_HEAD:
             return ST_NEED_DATA
-        slices = load_be32(p + AT_SLICES)
-        if slices == 0 or slices > 0x7FFFFFFF:
-            return ST_PROTOCOL
-        if slices > SLICES_READ:
-            return ST_LIMIT
         s.serial = load_be32(p + AT_SERIAL)
-        s.slices = slices
+        s.slices = load_be32(p + AT_SLICES)
+        if s.slices == 0 or s.slices > 0x7FFFFFFF:
+            return ST_PROTOCOL
+        if s.slices > SLICES_READ:
+            return ST_LIMIT
         s.at = FRAME_HEAD
     while s.found < s.slices:
         if n < s.at + SLICE_HEAD:
@@ -77,24 +76,6 @@ cdef Slice join_frame(uint8_t* p, const FrameScan* s) noexcept nogil:
         to += size
         at += size
     return slice_of(start, s.payload)
-
-
-cdef size_t take_slices(FrameScan* s, const uint8_t* p, uint8_t* to) noexcept nogil:
-    """Copy the slices that were found at ``p`` to their place in ``to``, which has room for ``s.payload`` bytes.
-
-    Return how many bytes at ``p`` are done with: the scan goes on with what is behind them.
-    """
-    cdef const uint8_t* at = p if s.taken else p + FRAME_HEAD
-    cdef size_t size, done = s.at
-    if s.taken == s.payload:
-        return 0
-    while s.taken < s.payload:
-        size = load_be32(at)
-        memcpy(to + s.taken, at + SLICE_HEAD, size)
-        at += SLICE_HEAD + size
-        s.taken += size
-    s.at = 0
-    return done
 
 
 cdef Slice gather_frame(const uint8_t* p, const FrameScan* s, uint8_t* to) noexcept nogil:
