@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from dataproxy.errors import RemoteProtocolError
 from dataproxy.hub.rocketmq.clients.actions import RefusedError
 from dataproxy.hub.rocketmq.delays import Delays
 from dataproxy.hub.rocketmq.registry import Registry
@@ -64,8 +65,11 @@ class Sends:
             header.born_timestamp, host_of(call.peer), request.wall_ms, host_of(call.local), header.reconsume_times,
         )  # fmt: skip
         if call.code == BATCH or header.batch:
-            items = [replace(message, flag=flag, body=body, properties=found | properties, sys_flag=0)
-                     for flag, body, found in read_batch(call.body)]  # fmt: skip
+            try:
+                items = [replace(message, flag=flag, body=body, properties=found | properties, sys_flag=0)
+                         for flag, body, found in read_batch(call.body)]  # fmt: skip
+            except RemoteProtocolError as error:
+                raise RefusedError(Code.MESSAGE_ILLEGAL, str(error)) from None
             self._put(request, header, items)
             return
         message.properties.pop("WAIT", None)  # type: ignore[attr-defined]

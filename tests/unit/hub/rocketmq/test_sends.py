@@ -95,7 +95,7 @@ def test_a_batch_is_stored_whole_and_answered_with_all_ids():
     assert [(one.body, one.properties["KEYS"]) for one in hub.messages("T")] == [(b"one", "k1"), (b"two", "k2")]
     for broken in (body[:-1], b"\0" * 8, b"", item(b"x", "")[:-2] + b"\x7f\xff"):
         call = hub.ask(Code.SEND_BATCH_MESSAGE, broken, **fields)
-        assert call.answered[0] in (1, 13), broken
+        assert call.answered[0] == 13, broken
     assert len(hub.bodies("T")) == 2
 
 
