@@ -161,16 +161,16 @@ class PushedEngine:
             self._acknowledge(out)
         return True
 
-    def _acknowledge(self, out: Out, offset: int = -1) -> None:
-        """Tell the hub that all before an offset is done, -1: before the end of a pack; the answer is its outcome."""
+    def _acknowledge(self, out: Out) -> None:
+        """Tell the hub what is done of a pack's queue; the answer is the pack's outcome."""
         queue, connections = out.reader.queue, self._client.connections
         address = self._client.routes.address(queue.broker_name)
         link = None if address is None else connections.get(address)
         with out.reader.lock:  # a seek is before the frame or behind it: no older offset comes behind the new one
-            at = out.reader.consume(out.waited.chunk) if offset < 0 else offset
-            if link is None or at is None or not out.reader.is_current(out.waited.chunk):
+            if out.offset is None or not out.reader.is_current(out.waited.chunk):
                 link = None
-            else:
+            if link is not None:
+                at = out.reader.backlog.done  # of what was confirmed meanwhile, too
                 header = UpdateOffset(self._member.group, queue.topic, queue.queue_id, at)
                 request = _Confirm(self, out, at)
                 connections.watch(request, self._call_s)
@@ -186,12 +186,12 @@ class PushedEngine:
 
     def _confirmed(self, out: Out, offset: int, answer: Any) -> None:
         """Take a hub's answer to a commit; one that is too busy is asked again.  Thread: the one that reads."""
-        if answer.code == Answer.SUCCESS:
+        if answer.code == Answer.SUCCESS and out.is_behind(offset):
             self._packs.end(out, CONFIRMED)
         elif answer.code == Answer.SYSTEM_BUSY and time.monotonic() < out.until - _ANSWER_S:
-            self._client.connections.later(_BUSY_S, lambda: self._acknowledge(out, offset))
+            self._client.connections.later(_BUSY_S, lambda: self._acknowledge(out))
         else:
-            self._packs.end(out, EXPIRED, answer.code)
+            self._packs.end(out, EXPIRED, answer.code or UNANSWERED)
 
     def wait_pack(self, pack: Pack, seconds: float) -> bool:
         """Wait for a pack's outcome; False: it has none yet."""

@@ -34,11 +34,16 @@ _NAMES: Final = {CONFIRMED: "confirmed", ROLLED_BACK: "rolled_back", EXPIRED: "e
 class Out:
     """A pack that the application has, or had.  Locks: that of `Packs`."""
 
-    __slots__ = ("confirming", "own", "reader", "until", "waited")
+    __slots__ = ("confirming", "offset", "own", "reader", "until", "waited")
 
     def __init__(self, reader: PackReader, waited: Waiting, own: Pack, until: float) -> None:
         self.reader, self.waited, self.own, self.until = reader, waited, own, until
         self.confirming = False  # its confirm was asked for
+        self.offset: int | None = -1  # behind what is done with it; -1: it was not counted, None: it counts no more
+
+    def is_behind(self, offset: int) -> bool:
+        """Return whether an offset that a hub has taken lies behind all messages of the pack."""
+        return offset > self.waited.chunk.messages[-1].offset
 
 
 class Packs:
@@ -94,7 +99,7 @@ class Packs:
         """End what is of an older session of the queue: it comes again."""
         if reader.waiting and not reader.is_current(reader.waiting[0].chunk):
             self._drop_waiting(reader, EXPIRED)
-        for out in [one for one in self._out.values() if one.reader is reader and not one.confirming]:
+        for out in [one for one in self._out.values() if one.reader is reader and one.offset == -1]:
             if not reader.is_current(out.waited.chunk):
                 self._settle(out, EXPIRED, RENEWED)
 
@@ -137,9 +142,8 @@ class Packs:
             own = make_pack(waited.chunk.messages, reader.queue.topic, reader.key, number, waited.end)
             pack = give_out(own, consumer)
             # What a signal handler raises in between leaves a pack that expires, and none that is lost.
-            self._out[number] = Out(reader, waited, own, until)
+            self._out[number] = reader.out = Out(reader, waited, own, until)
             reader.n_open += 1
-            reader.has_out = True
             reader.waiting.popleft()
             self._ready.popleft()
             reader.is_ready = False
@@ -148,18 +152,22 @@ class Packs:
         return None
 
     def begin_confirm(self, pack: Pack, seconds: float) -> Out | None:
-        """Return what is to be confirmed, None if its end is known already; the queue's next pack may go out.
+        """Count a pack as done and return it, None if its end is known already; the queue's next pack may go out.
 
-        ``seconds``: after which nobody waits for the answer any more.
+        ``seconds``: after which nobody waits for the answer any more.  The next pack goes out behind the count: of two
+        packs of a queue the first is counted first.  A confirm that an exception ends before it comes to that is one of
+        a pack that comes again.
         """
+        until = time.monotonic() + seconds
         with self._changed:
             out = self._out.get(number_of(pack))
             if out is None or out.confirming:
                 return None
-            out.confirming, out.until = True, time.monotonic() + seconds
-            out.reader.has_out = False
+            self._watch(until)
+            out.confirming, out.until = True, until
+            out.offset = out.reader.consume(out.waited.chunk)
+            out.reader.out = None
             self._offer(out.reader)
-            self._watch(out.until)
             return out
 
     def roll_back(self, pack: Pack) -> None:
@@ -170,11 +178,11 @@ class Packs:
                 self._again(out, ROLLED_BACK, 0)
 
     def _again(self, out: Out, outcome: int, code: int) -> None:
-        reader = out.reader
+        reader, waited = out.reader, out.waited
+        comes = not reader.closed and reader.is_current(waited.chunk)
+        if comes and (not reader.waiting or reader.waiting[0] is not waited):
+            self._await(reader, waited, first=True)  # before its end, which lets the queue's first pack go out
         self._settle(out, outcome, code)
-        if not reader.closed and reader.is_current(out.waited.chunk):
-            self._await(reader, out.waited, first=True)
-            self._offer(reader)
 
     def end(self, out: Out, outcome: int, code: int = 0) -> None:
         """Set the outcome of a pack."""
@@ -190,8 +198,8 @@ class Packs:
         self._held[1] -= n
         settle(out.own, outcome, code)
         reader.n_open -= 1
-        if not out.confirming:
-            reader.has_out = False
+        if reader.out is out:
+            reader.out = None
             self._offer(reader)
         self._wake()
         self._on_end(reader)
@@ -225,10 +233,10 @@ class Packs:
         with self._changed:
             now, self._due = time.monotonic(), 0.0
             for out in [one for one in self._out.values() if one.until <= now]:
-                if out.confirming:
-                    self._settle(out, EXPIRED, UNANSWERED)
+                if out.offset == -1:
+                    self._again(out, EXPIRED, UNANSWERED if out.confirming else LATE)
                 else:
-                    self._again(out, EXPIRED, LATE)
+                    self._settle(out, EXPIRED, UNANSWERED)
             if self._out:
                 self._watch(min(one.until for one in self._out.values()))
 

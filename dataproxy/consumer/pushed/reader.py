@@ -9,6 +9,7 @@ from dataproxy.rocketmq.group.pushed import PushedReader
 
 if TYPE_CHECKING:
     from dataproxy._core.remoting.messages import ReceivedMessage
+    from dataproxy.consumer.pushed.packs import Out
     from dataproxy.rocketmq.group.backlog import Chunk
     from dataproxy.wire.rocketmq.headers import Pushed
 
@@ -36,11 +37,16 @@ class PackReader(PushedReader):
         self.number = 0  # constant once it is known to the application
         self.waiting: deque[Waiting] = deque()
         self.is_ready = False  # it is in the line of those that have a pack to give out
-        self.has_out = False  # the application has a pack whose end it has not asked for
+        self.out: Out | None = None  # the pack that the application has, before it asks for its end
         self.n_open = 0  # packs without an outcome that the application has, or had
         self.told = True  # thread: the keeper
         self.held_back = False  # the application has paused it
         self.left_at = 0.0  # when it was given up; thread: the keeper
+
+    @property
+    def has_out(self) -> bool:
+        """Return whether the application has a pack whose end it has not asked for: no other one goes out."""
+        return self.out is not None
 
     @property
     def closed(self) -> bool:

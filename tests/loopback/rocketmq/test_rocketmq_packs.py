@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ import pytest
 import dataproxy
 from dataproxy import Consumer, SeenRecords
 from dataproxy._core.wire.inlong import message
+from dataproxy.consumer.outcomes import UNANSWERED
+from dataproxy.consumer.pushed.engine import PushedEngine
 from dataproxy.errors import (
     ClosedError,
     ConfigError,
@@ -358,6 +361,46 @@ def test_a_busy_hub_is_asked_again_and_a_refusal_is_told(monkeypatch: pytest.Mon
             with pytest.raises(ConfirmError) as caught:
                 pack.confirm()
             assert (caught.value.code, pack.code) == ("CONFIRM_REFUSED", 1) and balanced(consumer)
+
+
+def test_a_confirm_that_overtakes_the_one_before_it_tells_the_hub_of_both(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, waits = threading.Event(), threading.Event()
+    real = PushedEngine._acknowledge
+
+    def late(self: PushedEngine, out: Any) -> None:
+        if out.waited.chunk.first == 0:
+            waits.set()
+            gate.wait(SECONDS)
+        real(self, out)
+
+    monkeypatch.setattr(PushedEngine, "_acknowledge", late)
+    send(hub, b"a", queue=0)
+    with consume(hub) as consumer:
+        first = next_pack(consumer)
+        send(hub, b"b", queue=0)
+        thread = threading.Thread(target=first.confirm)
+        thread.start()
+        assert waits.wait(SECONDS)
+        second = next_pack(consumer)
+        second.confirm()
+        assert (second.outcome, committed(hub)) == ("confirmed", 2)
+        gate.set()
+        thread.join(SECONDS)
+        assert (first.outcome, committed(hub)) == ("confirmed", 2) and balanced(consumer)
+
+
+def test_an_answer_to_an_offset_before_a_pack_does_not_confirm_it(hub: Hub) -> None:
+    send(hub, b"a", queue=0)
+    with consume(hub) as consumer:
+        pack = next_pack(consumer)
+        engine = consumer._core
+        assert isinstance(engine, PushedEngine)
+        out = engine._packs.begin_confirm(pack, SECONDS)
+        assert out is not None
+        engine._confirmed(out, 0, SimpleNamespace(code=Answer.SUCCESS))
+        assert (pack.outcome, pack.code) == ("expired", UNANSWERED)
 
 
 def test_a_hub_that_does_not_answer_leaves_the_outcome_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,9 +65,8 @@ class Bench:
         assert ask_end(pack, True)
         out = self.packs.begin_confirm(pack, 10)
         assert out is not None
-        offset = out.reader.consume(out.waited.chunk)
         self.packs.end(out, CONFIRMED)
-        return offset
+        return out.offset
 
     def counts(self) -> tuple[int, ...]:
         found = self.packs.tally()
@@ -114,6 +113,41 @@ def test_the_next_pack_goes_out_while_a_confirm_is_under_way(bench: Bench) -> No
     bench.packs.end(out, CONFIRMED)  # an answer that comes too late
     assert first.outcome == "expired" and bench.ends == [reader, reader]
     assert bench.counts() == (2, 0, 0, 2, 0)
+
+
+def test_the_first_of_two_packs_is_counted_first_whenever_their_confirms_are_sent(bench: Bench) -> None:
+    reader = bench.queue()
+    bench.push(reader, 2)
+    bench.push(reader, 3)
+    begun = [bench.packs.begin_confirm(bench.take(), 10) for _ in range(2)]
+    assert [one.offset for one in begun if one is not None] == [2, 5] and reader.backlog.done == 5
+
+
+def test_a_confirm_that_is_interrupted_before_it_counts_ends_in_a_pack_that_comes_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    bench = Bench()
+    reader = bench.queue()
+    bench.push(reader, 2)
+    bench.push(reader, 2)
+    pack = bench.take()
+
+    def interrupt(_chunk: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as signals:
+        signals.setattr(reader, "consume", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            bench.packs.begin_confirm(pack, 10)
+    assert bench.packs.take(bench.owner, 0) is None, "the next pack of the queue is not confirmed in its place"
+    now[0] += 10
+    bench.packs.expire_late()
+    assert (pack.outcome, pack.code, reader.backlog.done) == ("expired", UNANSWERED, 0)
+    again = bench.take()
+    assert again.bodies() == [b"0", b"1"] and bench.confirm(again) == 2 and bench.confirm(bench.take()) == 4
+    assert bench.counts() == (3, 2, 0, 1, 0)
 
 
 def test_what_is_rolled_back_is_the_first_to_come_again(bench: Bench) -> None:
