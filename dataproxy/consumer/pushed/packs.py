@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Out", "Packs"]
 
+_EARLY_S: Final = 0.001  # that a timer may come before its time
 _NAMES: Final = {CONFIRMED: "confirmed", ROLLED_BACK: "rolled_back", EXPIRED: "expired"}
 
 
@@ -231,7 +232,10 @@ class Packs:
     def expire_late(self) -> None:
         """End the packs that were out for too long; their messages go out again.  Thread: the one that reads."""
         with self._changed:
-            now, self._due = time.monotonic(), 0.0
+            now = time.monotonic()
+            if not self._due or now < self._due - _EARLY_S:
+                return  # it was called at an earlier time, too, and is called again
+            self._due = 0.0
             for out in [one for one in self._out.values() if one.until <= now]:
                 if out.offset == -1:
                     self._again(out, EXPIRED, UNANSWERED if out.confirming else LATE)

@@ -233,6 +233,27 @@ def test_packs_that_are_out_for_too_long_come_again(monkeypatch: pytest.MonkeyPa
     assert bench.take().bodies() == [b"0"] and bench.counts() == (3, 0, 0, 2, 1)
 
 
+def test_timers_do_not_grow_in_number_with_the_packs(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    timers: list[float] = []
+    bench = Bench(60.0)
+    bench.packs._on_due = lambda seconds: timers.append(now[0] + seconds)
+    reader = bench.queue()
+    most = 0
+    for _ in range(1200):
+        bench.push(reader, 1)
+        pack = bench.take()
+        now[0] += 0.25
+        bench.confirm(pack)
+        now[0] += 0.25
+        for due in [one for one in timers if one <= now[0]]:
+            timers.remove(due)
+            bench.packs.expire_late()
+        most = max(most, len(timers))
+    assert most <= 10
+
+
 def test_waits_end_with_an_outcome_or_with_time(bench: Bench) -> None:
     reader = bench.queue()
     bench.push(reader, 1)
