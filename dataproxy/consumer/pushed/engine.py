@@ -442,10 +442,10 @@ class PushedEngine:
                 return
             self._over = True
             seeks, self._seeks = self._seeks, set()
-        self._packs.expire(CLOSED)
+        self._packs.stop()  # first: the end of a pack would let the next one of its queue go out
         for reader in list(self._readers.values()):
             self._packs.close_queue(reader)
-        self._packs.stop()
+        self._packs.expire(CLOSED)
         for reply in seeks:
             reply.set_result(Reply(0, "gone"))
         self._state.gone()

@@ -81,7 +81,7 @@ class Packs:
         """Take messages of a frame.  Thread: the one that reads."""
         with self._changed:
             self._forget_old(reader)
-            if reader.closed:
+            if reader.closed or self.ended:
                 return  # they come again: nobody acknowledges them
             end = reader.place()[1]
             for chunk in chunks:
@@ -180,7 +180,7 @@ class Packs:
 
     def _again(self, out: Out, outcome: int, code: int) -> None:
         reader, waited = out.reader, out.waited
-        comes = not reader.closed and reader.is_current(waited.chunk)
+        comes = not (reader.closed or self.ended) and reader.is_current(waited.chunk)
         if comes and (not reader.waiting or reader.waiting[0] is not waited):
             self._await(reader, waited, first=True)  # before its end, which lets the queue's first pack go out
         self._settle(out, outcome, code)

@@ -16,7 +16,7 @@ import pytest
 import dataproxy
 from dataproxy import Consumer, SeenRecords
 from dataproxy._core.wire.inlong import message
-from dataproxy.consumer.outcomes import UNANSWERED
+from dataproxy.consumer.outcomes import CLOSED, UNANSWERED
 from dataproxy.consumer.pushed.engine import PushedEngine
 from dataproxy.errors import (
     ClosedError,
@@ -490,6 +490,26 @@ def test_confirms_that_are_under_way_at_a_close_get_their_answers(hub: Hub) -> N
             packs.append(next_pack(consumer))
             consumer.confirm(packs[-1], wait=False)
     assert {one.outcome for one in packs} == {"confirmed"} and committed(hub) == 400
+
+
+def test_an_end_without_patience_gives_out_nothing_more(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    send(hub, *numbers(0, 300), queue=0)  # several frames: one is out, the others wait
+    with consume(hub) as consumer:
+        pack = next_pack(consumer)
+        assert eventually(lambda: consumer.stats().packs.held > 1)
+        engine = consumer._core
+        assert isinstance(engine, PushedEngine)
+        packs, found = engine._packs, []
+        real = packs.expire
+
+        def expire(*given: Any) -> None:
+            real(*given)
+            found.append(packs.take(consumer, 0))  # as another thread may, just now
+
+        monkeypatch.setattr(packs, "expire", expire)
+        engine.abandon()
+        assert found == [None] and pack.code == CLOSED and consumer.stats().packs.held == 0
+    assert balanced(consumer)
 
 
 def test_what_is_not_closed_is_closed_when_nobody_has_it(hub: Hub) -> None:

@@ -265,6 +265,16 @@ def test_waits_end_with_an_outcome_or_with_time(bench: Bench) -> None:
     assert bench.packs.take(bench.owner, 1000) is None and bench.packs.ended
 
 
+def test_behind_the_end_nothing_is_taken_or_comes_again(bench: Bench) -> None:
+    reader = bench.queue()
+    bench.push(reader, 1)
+    pack = bench.take()
+    bench.packs.stop()
+    bench.push(reader, 3)
+    bench.packs.roll_back(pack)
+    assert pack.outcome == "rolled_back" and not reader.waiting and bench.counts() == (1, 0, 1, 0, 0)
+
+
 def test_the_descriptor_can_be_read_when_there_is_news() -> None:
     bench = Bench(awaited=True)
     look = select.poll()
