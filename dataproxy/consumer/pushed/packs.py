@@ -134,23 +134,27 @@ class Packs:
     def _next(self, consumer: object) -> Pack | None:
         while self._ready:
             reader = self._ready[0]
-            if reader.closed or not reader.waiting:
-                self._ready.popleft()
-                reader.is_ready = False
+            if reader.closed or reader.has_out or not reader.waiting:
+                self._pass_over(reader)
                 continue
             waited = reader.waiting[0]
             number, until = next(self._numbers), time.monotonic() + self._confirm_s
             own = make_pack(waited.chunk.messages, reader.queue.topic, reader.key, number, waited.end)
             pack = give_out(own, consumer)
-            # What a signal handler raises in between leaves a pack that expires, and none that is lost.
-            self._out[number] = reader.out = Out(reader, waited, own, until)
+            self._watch(until)
+            out = Out(reader, waited, own, until)
+            # What a signal handler raises comes behind calls: it leaves a pack that expires, and none that is lost.
+            self._out[number] = reader.out = out
             reader.n_open += 1
             reader.waiting.popleft()
-            self._ready.popleft()
-            reader.is_ready = False
-            self._watch(until)
+            self._pass_over(reader)
             return pack
         return None
+
+    def _pass_over(self, reader: PackReader) -> None:
+        """Take the first queue out of the line."""
+        reader.is_ready = False
+        self._ready.popleft()
 
     def begin_confirm(self, pack: Pack, seconds: float) -> Out | None:
         """Count a pack as done and return it, None if its end is known already; the queue's next pack may go out.
@@ -191,17 +195,19 @@ class Packs:
             self._settle(out, outcome, code)
 
     def _settle(self, out: Out, outcome: int, code: int) -> None:
-        if self._out.pop(number_of(out.own), None) is None:
+        number, n, reader = number_of(out.own), len(out.waited.chunk.messages), out.reader
+        if number not in self._out:
             return
-        n, reader = len(out.waited.chunk.messages), out.reader
-        self._count(_NAMES[outcome], n)
+        had = reader.out is out
+        settle(out.own, outcome, code)
+        del self._out[number]  # no call until the queue is free: what a signal handler raises leaves none that is not
+        reader.n_open -= 1
         self._held[0] -= 1
         self._held[1] -= n
-        settle(out.own, outcome, code)
-        reader.n_open -= 1
-        if reader.out is out:
+        if had:
             reader.out = None
             self._offer(reader)
+        self._count(_NAMES[outcome], n)
         self._wake()
         self._on_end(reader)
 
@@ -246,8 +252,8 @@ class Packs:
 
     def _watch(self, until: float) -> None:
         if not self._due or until < self._due:
-            self._due = until
             self._on_due(max(0.0, until - time.monotonic()))
+            self._due = until  # behind the call: what a signal handler raises leaves a timer too many, and none missing
 
     def stop(self) -> None:
         """Give out nothing more."""

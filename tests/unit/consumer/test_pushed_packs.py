@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import select
 import time
+from collections import deque
 from types import SimpleNamespace
 from typing import Any
 
@@ -147,6 +148,43 @@ def test_a_confirm_that_is_interrupted_before_it_counts_ends_in_a_pack_that_come
     assert (pack.outcome, pack.code, reader.backlog.done) == ("expired", UNANSWERED, 0)
     again = bench.take()
     assert again.bodies() == [b"0", b"1"] and bench.confirm(again) == 2 and bench.confirm(bench.take()) == 4
+    assert bench.counts() == (3, 2, 0, 1, 0)
+
+
+class Cut(deque[Any]):
+    """A queue behind whose first end a signal handler raises, once."""
+
+    armed = True
+
+    def popleft(self) -> Any:
+        found = super().popleft()
+        if self.armed:
+            self.armed = False
+            raise KeyboardInterrupt
+        return found
+
+
+@pytest.mark.parametrize("where", ["waiting", "line"])
+def test_a_poll_that_is_interrupted_leaves_a_pack_that_expires_and_a_queue_that_goes_on(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    bench = Bench(60.0)
+    reader = bench.queue()
+    if where == "waiting":
+        reader.waiting = Cut()
+    else:
+        bench.packs._ready = Cut()
+    for _ in range(2):
+        bench.push(reader, 1)
+    with pytest.raises(KeyboardInterrupt):
+        bench.packs.take(bench.owner, 0)
+    assert bench.packs.take(bench.owner, 0) is None, "one pack of the queue is out, although nobody has it"
+    assert bench.due == [60.0] and bench.packs.open_of(reader) == (1, 0)
+    now[0] += 60
+    bench.packs.expire_late()
+    assert bench.confirm(bench.take()) == 1 and bench.confirm(bench.take()) == 2
     assert bench.counts() == (3, 2, 0, 1, 0)
 
 
