@@ -293,6 +293,11 @@ class PushedEngine:
         assert isinstance(reader, PackReader)
         self._packs.put(reader, chunks)
 
+    def _moved(self, reader: PackReader) -> None:
+        """Let nothing of the place before count: a group was moved in a queue that no hub pushes now."""
+        self._packs.close_queue(reader, EXPIRED)
+        self._packs.expire(RENEWED, (reader,))
+
     def _divided(self, good: bool) -> None:
         """Take the news that queues were divided."""
         if good and not self._state.member.is_set():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dataproxy.rocketmq.group.pushed import PushedReader
+from dataproxy.rocketmq.group.reader import Sink
 
 if TYPE_CHECKING:
     from dataproxy._core.remoting.messages import ReceivedMessage
@@ -23,12 +24,21 @@ class Waiting(NamedTuple):
     end: int
 
 
+class PackSink(Sink, Protocol):
+    """Where packs go."""
+
+    def _moved(self, reader: PackReader) -> None:
+        """Take the news that a queue without a session goes on at another place.  Thread: the keeper."""
+
+
 class PackReader(PushedReader):
     """A queue of which one pack is out at a time.  Locks: that of `QueueReader`; of what has no remark here, `Packs`'.
 
     A queue that is *parked* is not claimed, so that its hub ends the session: for a pause, for a seek, and where frames
     were left aside that only a new session brings again.  ``told``: its hubs have heard of that.
     """
+
+    _sink: PackSink
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -76,6 +86,17 @@ class PackReader(PushedReader):
             self._session = -1
             self.backlog.reset(self.backlog.done if offset is None else offset)
             self._acknowledged = self.backlog.done
+
+    def seek(self, offset: int) -> None:
+        """Take the news that the group was moved.  A session that goes on ends, and the hub begins another one there.
+
+        Without one nothing would say so: what is out counts no more, and the queue begins at the new place.
+        """
+        with self.lock:
+            if not self.parked and self._session >= 0:
+                return
+            self.begin_anew(offset)
+        self._sink._moved(self)
 
     def place(self) -> tuple[int, int]:
         """Return where the next pack begins, and the end of the queue as it was told last, -1: not yet."""

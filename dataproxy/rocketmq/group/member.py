@@ -311,6 +311,8 @@ class Member:
                 reader.report()
         moved = {}
         for queue, reader in list(self.readers.items()):
+            if reader.parked:
+                continue  # no session says that the group was moved meanwhile; its confirms have told what is done
             done = self._done(reader)
             if done is not None and self._written.get(queue) != done:
                 moved[queue] = done

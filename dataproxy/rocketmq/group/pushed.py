@@ -109,7 +109,7 @@ class PushedReader(QueueReader):
         self._client.connections.push(link)
 
     def seek(self, offset: int) -> None:
-        """Do nothing: the hub that sets an offset begins another session there."""
+        """Do nothing: the hub that sets an offset ends the session, and begins another one there."""
 
 
 def refusal_of_push(client: Client, group: str) -> str:

@@ -33,6 +33,7 @@ from dataproxy.hub.rocketmq.clients.actions import RefusedError
 from dataproxy.hub.rocketmq.offsets import Offsets
 from dataproxy.rocketmq import Producer
 from dataproxy.wire.rocketmq.codes import Answer
+from dataproxy.wire.rocketmq.headers import ResetOffset
 from tests.support.certificates import Authority
 from tests.support.rocketserver import RocketServer
 from tests.support.waiting import SECONDS, eventually
@@ -361,6 +362,31 @@ def test_a_busy_hub_is_asked_again_and_a_refusal_is_told(monkeypatch: pytest.Mon
             with pytest.raises(ConfirmError) as caught:
                 pack.confirm()
             assert (caught.value.code, pack.code) == ("CONFIRM_REFUSED", 1) and balanced(consumer)
+
+
+def test_a_reset_of_a_paused_queue_stays(hub: Hub) -> None:
+    send(hub, *numbers(0, 10), queue=0)
+    service = hub._rocketmq
+    assert service is not None
+    with consume(hub) as consumer:
+        assert drain(consumer, 10) == numbers(0, 10)
+        send(hub, b"more", queue=0)
+        pack = next_pack(consumer)
+        consumer.pause(pack.partition)
+        assert eventually(lambda: hub.stats()["rocketmq"]["push_sessions"] == 3)
+        service.run(lambda: service.registry.move(ResetOffset("T", "g", 0, True), {0: 4}, time.monotonic()))
+        assert eventually(lambda: pack.outcome == "expired")
+        with pytest.raises(ConfirmError, match="began anew"):
+            pack.confirm()
+        engine = consumer._core
+        assert isinstance(engine, PushedEngine)
+        done = threading.Event()
+        engine._client.keeper.soon(engine._member.commit)
+        engine._client.keeper.soon(done.set)
+        assert done.wait(SECONDS) and committed(hub) == 4 and consumer.position()[pack.partition] == 4
+        consumer.resume()
+        assert drain(consumer, 7) == [*numbers(4, 10), b"more"] and balanced(consumer)
+    assert committed(hub) == 11
 
 
 def test_a_confirm_that_overtakes_the_one_before_it_tells_the_hub_of_both(

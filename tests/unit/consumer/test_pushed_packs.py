@@ -39,6 +39,9 @@ class Bench:
     def _take(self, reader: Any, chunks: Any) -> None:
         self.packs.put(reader, chunks)
 
+    def _moved(self, reader: PackReader) -> None:
+        self.packs.expire(RENEWED, (reader,))
+
     def queue(self, number: int = 0) -> PackReader:
         client: Any = SimpleNamespace()
         place = Queue("b", number, "T")
@@ -247,6 +250,19 @@ def test_a_parked_queue_begins_behind_what_was_confirmed(bench: Bench) -> None:
     assert bench.take().offset == 2
     reader.begin_anew(50)
     assert reader.place() == (50, -1)
+
+
+def test_a_reset_moves_a_queue_that_no_hub_pushes_and_leaves_a_session_alone(bench: Bench) -> None:
+    reader = bench.queue()
+    reader.seek(3)
+    assert reader.place() == (3, -1)
+    bench.push(reader, 2)
+    pack = bench.take()
+    reader.seek(1)
+    assert pack.outcome == "held" and reader.place() == (5, 100)
+    reader.parked = True
+    reader.seek(1)
+    assert (pack.code, reader.place()) == (RENEWED, (1, -1)) and bench.counts() == (1, 0, 0, 1, 0)
 
 
 def test_packs_that_are_out_for_too_long_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
