@@ -16,6 +16,7 @@ from dataproxy.rocketmq.group.reader import QueueReader
 from dataproxy.rocketmq.group.shares import average
 from dataproxy.rocketmq.network.client import Client
 from dataproxy.rocketmq.network.connections import answer_fault
+from dataproxy.rocketmq.network.target import Address
 from dataproxy.wire.rocketmq.bodies import (
     ConsumeFrom,
     ConsumerData,
@@ -61,7 +62,6 @@ class Member:
     ) -> None:
         self.group, self.subscriptions = group, dict(subscriptions)
         self.readers: dict[Queue, QueueReader] = {}
-        self.trouble = ""  # why there are no queues
         self.divided = False
         self.consume_type = ConsumeType.SERVER_PUSH if pushed else ConsumeType.PUSH if push else ConsumeType.PULL
         self._client, self._broadcasting, self._orderly = client, broadcasting, orderly
@@ -75,10 +75,18 @@ class Member:
         self._chosen: frozenset[Queue] | None = None  # by a caller, who is no member then
         self._pushed = pushed
         self._admitted = not pushed  # else it has to be asked first whether brokers push
+        self._refused = False  # one does not
+        self._asked: set[Address] = set()  # brokers that push
+        self._troubles: dict[str, str] = {}  # by topic; "": of all
         self._claimed: frozenset[Queue] = frozenset()  # queues that hubs were told to push
         self._begins: dict[Queue, int] = {}  # where these began
-        client.consumer = self.data
+        client.consumer, client.admits = self.data, self._may_hear
         client.on_routes = lambda _topics: client.keeper.soon(self.rebalance)
+
+    @property
+    def trouble(self) -> str:
+        """Return why there are no queues, or not all; empty without a known reason.  Any thread."""
+        return "; ".join(dict.fromkeys(filter(None, list(self._troubles.values()))))
 
     def start(self) -> None:
         """Begin: join the group and take queues.  Any thread."""
@@ -147,18 +155,22 @@ class Member:
         self.divided = True
 
     def _join(self) -> None:
+        if self._over:
+            return
         try:
             self._client.learn_brokers()
+            self._troubles[""] = ""
         except DiscoveryError as error:
-            self.trouble = error.message
+            self._troubles[""] = error.message
         for topic in self.subscriptions:
             try:
                 self._client.find(topic)
             except DiscoveryError as error:
-                self.trouble = error.message
+                self._troubles[""] = error.message
                 self._client.keeper.soon(self._join, _AGAIN_S)
                 _LOG.warning("%s", error.message)
                 return
+        self._troubles[""] = ""
         if self._chosen is None:
             if not self._admitted and not self._admit():
                 return
@@ -166,20 +178,46 @@ class Member:
             self.rebalance()
 
     def _admit(self) -> bool:
-        """Ask whether queues can be pushed; where the answer is no it is final."""
+        """Ask whether queues can be pushed; without a broker that can be asked this is done again."""
+        brokers = self._client.routes.brokers()
+        if not brokers:
+            for topic in self.subscriptions:
+                self._tell_missing(topic)
+            self._client.keeper.soon(self._join, _AGAIN_S)
+            return False
         try:
-            refusal = refusal_of_push(self._client, self.group)
+            for name, places in brokers.items():
+                for address in places.values():
+                    if not self._may_hear(name, address):
+                        return False
         except DataProxyError as error:
-            self.trouble = error.message
+            self._troubles[""] = error.message
             if not error.fatal:
                 self._client.keeper.soon(self._join, _AGAIN_S)
             return False
-        if refusal:
-            self.trouble = refusal
-            _LOG.error("%s", refusal)
-            self.on_refused(refusal)
-        self._admitted = not refusal
-        return self._admitted
+        self._admitted = True
+        return True
+
+    def _may_hear(self, name: str, address: Address) -> bool:
+        """Return whether a broker may hear of this member: it pushes, or need not.  Where the answer is no it is final.
+
+        Raises DataProxyError.
+        """
+        if not self._pushed or address in self._asked:
+            return True
+        refusal = refusal_of_push(self._client, self.group, name, address)
+        if not refusal:
+            self._asked.add(address)
+            return True
+        self._admitted, self._refused = False, True
+        self._troubles[""] = refusal
+        _LOG.error("%s", refusal)
+        self.on_refused(refusal)
+        return False
+
+    def _tell_missing(self, topic: str) -> None:
+        if not topic.startswith(RETRIES) and self._client.routes.known(topic) is None:
+            self._troubles[topic] = f"topic {topic!r} does not exist"
 
     def rebalance(self) -> None:
         """Divide the queues anew."""
@@ -192,12 +230,14 @@ class Member:
             except DataProxyError as error:
                 if error.fatal:
                     return
-                self.trouble = error.message
+                self._troubles[topic] = error.message
                 _LOG.warning("queues of topic %r: %s", topic, error.message)
                 again = True
         self.divided = True
         if self._pushed and self._claimed != self._claims():
             self.claim()
+        if self._refused:  # by a broker that is new
+            return
         self.on_divided(not again)
         if again:
             self._client.keeper.soon(self._again, _AGAIN_S)
@@ -220,8 +260,7 @@ class Member:
             self._client.find(topic)
             route = self._client.routes.known(topic)
         if route is None:
-            if not topic.startswith(RETRIES):
-                self.trouble = f"topic {topic!r} does not exist"
+            self._tell_missing(topic)
             return topic.startswith(RETRIES)
         queues = sorted(route.readable)
         mine: list[Queue] | None = queues
@@ -251,7 +290,7 @@ class Member:
                 if error.fatal:
                     raise
                 trouble, good = error.message, False
-        self.trouble = trouble
+        self._troubles[topic] = trouble
         return good
 
     def _members(self, topic: str, brokers: list[str]) -> list[str] | None:

@@ -112,18 +112,15 @@ class PushedReader(QueueReader):
         """Do nothing: the hub that sets an offset ends the session, and begins another one there."""
 
 
-def refusal_of_push(client: Client, group: str) -> str:
-    """Return why brokers do not push to a group; empty: they do.  Thread: the keeper.  Raises DataProxyError."""
-    for name, places in client.routes.brokers().items():
-        for address in places.values():
-            fields = header_fields(PushStateOf(group))
-            answer = client.connections.call(address, Code.PUSH_STATE, fields)
-            if answer.code == Answer.REQUEST_CODE_NOT_SUPPORTED:
-                return (
-                    f"the broker {name} at {address} does not push: it does not know the code {Code.PUSH_STATE:d}. Hubs"
-                    " of dataproxy push, brokers of RocketMQ 4.x do not: leave push=True out, and messages are pulled"
-                )
-    return ""
+def refusal_of_push(client: Client, group: str, name: str, address: Address) -> str:
+    """Return why a broker does not push to a group; empty: it does.  Thread: the keeper.  Raises DataProxyError."""
+    answer = client.connections.call(address, Code.PUSH_STATE, header_fields(PushStateOf(group)))
+    if answer.code != Answer.REQUEST_CODE_NOT_SUPPORTED:
+        return ""
+    return (
+        f"the broker {name} at {address} does not push: it does not know the code {Code.PUSH_STATE:d}. Hubs of"
+        " dataproxy push, brokers of RocketMQ 4.x do not: leave push=True out, and messages are pulled"
+    )
 
 
 def serve_pushes(client: Client, member: Member) -> None:

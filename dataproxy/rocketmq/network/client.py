@@ -73,6 +73,7 @@ class Client:
         self.on_failed: Callable[[DataProxyError], None] = lambda _error: None
         self.producers: tuple[str, ...] = ()  # groups
         self.consumer: Callable[[], ConsumerData | None] = lambda: None
+        self.admits: Callable[[str, Address], bool] = lambda _name, _address: True  # a broker may hear of the consumer
         self.host = _own_host(self.names[0])
         self.id = str(ClientId(self.host, instance or f"{self._pid}#{time.time_ns()}", stream=stream))
         self.connections = Connections(connect_s, call_s, self, trusted)
@@ -117,11 +118,14 @@ class Client:
         body = Heartbeat(
             self.id, tuple(map(ProducerData, self.producers)), () if consumer is None else (consumer,)
         ).write()  # fmt: skip
-        for places in self.routes.brokers().values():
+        for name, places in self.routes.brokers().items():
             for number, address in places.items():
                 if number != _MASTER and consumer is None:
                     continue
                 try:
+                    if consumer is not None and not self.admits(name, address):
+                        told = False
+                        continue
                     answer = self.connections.call(address, Code.HEART_BEAT, {}, body)
                     if answer.code != Answer.SUCCESS:
                         raise answer_fault(address, "a heartbeat", answer)

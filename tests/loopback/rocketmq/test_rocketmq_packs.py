@@ -564,6 +564,29 @@ def test_without_pushes_the_error_says_so_and_what_to_use() -> None:
         assert all(b"CONSUME_PUSH" not in body for _, body in server.requests(34))
 
 
+def test_a_broker_that_is_known_later_is_asked_whether_it_pushes_before_it_hears_of_the_member() -> None:
+    with RocketServer({"TBW102": 0}) as server, Consumer(server.target, group="g", topics=["T"]) as consumer:
+        assert eventually(lambda: consumer.stats().trouble == "topic 'T' does not exist")
+        assert server.requests(353) == []
+        server.queues["T"] = 2
+        with pytest.raises(GroupRefusedError, match="does not push"):
+            consumer.wait_ready(SECONDS)
+        assert all(b"CONSUME_PUSH" not in body for _, body in server.requests(34))
+    with RocketServer({"T": 2}) as server, RocketServer() as other:
+        server.on[353] = lambda _client, _fields, _body: (0, {}, b"")
+        with Consumer(server.target, group="g", topics=["T"], release_wait=0) as consumer:
+            consumer.wait_ready(SECONDS)
+            server.others["c"] = f"127.0.0.1:{other.port}"
+            engine = consumer._core
+            assert isinstance(engine, PushedEngine)
+            engine._client.keeper.soon(engine._client.refresh)
+            assert eventually(lambda: consumer._state.refusal is not None)
+            with pytest.raises(GroupRefusedError, match=r"the broker c at .* does not push"):
+                consumer.poll()
+        assert any(b"CONSUME_PUSH" in body for _, body in server.requests(34))
+        assert all(b"CONSUME_PUSH" not in body for _, body in other.requests(34))
+
+
 def test_nobody_at_the_target_is_told_by_wait_ready(hub: Hub) -> None:
     with RocketServer({"T": 1}) as server:
         target = server.target
@@ -573,6 +596,16 @@ def test_nobody_at_the_target_is_told_by_wait_ready(hub: Hub) -> None:
         assert consumer.poll(0.01) is None
     with consume(hub, topics=["missing"]) as waits, pytest.raises(TransportError, match="'missing' does not exist"):
         waits.wait_ready(0.3)
+
+
+@pytest.mark.parametrize("topics", [["missing", "T"], ["T", "missing"]])
+def test_a_topic_that_does_not_exist_is_named_beside_one_that_does(hub: Hub, topics: list[str]) -> None:
+    send(hub, b"a")
+    with consume(hub, topics=topics) as consumer:
+        assert eventually(lambda: len(consumer.assignment()) == 4)
+        with pytest.raises(TransportError, match="'missing' does not exist"):
+            consumer.wait_ready(0.2)
+        assert consumer.stats().trouble == "topic 'missing' does not exist" and drain(consumer, 1) == [b"a"]
 
 
 @pytest.mark.parametrize(
