@@ -78,7 +78,7 @@ class Member:
         self._refused = False  # one does not
         self._asked: set[Address] = set()  # brokers that push
         self._troubles: dict[str, str] = {}  # by topic; "": of all
-        self._claimed: frozenset[Queue] = frozenset()  # queues that hubs were told to push
+        self._claimed: frozenset[Queue] | None = frozenset()  # queues that hubs were told to push, None: not all heard
         self._begins: dict[Queue, int] = {}  # where these began
         client.consumer, client.admits = self.data, self._may_hear
         client.on_routes = lambda _topics: client.keeper.soon(self.rebalance)
@@ -86,7 +86,8 @@ class Member:
     @property
     def trouble(self) -> str:
         """Return why there are no queues, or not all; empty without a known reason.  Any thread."""
-        return "; ".join(dict.fromkeys(filter(None, list(self._troubles.values()))))
+        unheard = self._client.unheard if self._pushed else ""
+        return "; ".join(dict.fromkeys(filter(None, [*list(self._troubles.values()), unheard])))
 
     def start(self) -> None:
         """Begin: join the group and take queues.  Any thread."""
@@ -234,8 +235,8 @@ class Member:
                 _LOG.warning("queues of topic %r: %s", topic, error.message)
                 again = True
         self.divided = True
-        if self._pushed and self._claimed != self._claims():
-            self.claim()
+        if self._pushed and self._claimed != self._claims() and not self.claim():
+            again |= bool(self._client.unheard)
         if self._refused:  # by a broker that is new
             return
         self.on_divided(not again)
@@ -247,8 +248,10 @@ class Member:
 
     def claim(self) -> bool:
         """Tell hubs which queues they are to push; False: not all of them have heard it."""
-        self._claimed = self._claims()
-        return self._client.heartbeat()
+        claims = self._claims()
+        told = self._client.heartbeat()
+        self._claimed = claims if told else None
+        return told
 
     def _again(self) -> None:
         self.rebalance()

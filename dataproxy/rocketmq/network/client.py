@@ -72,6 +72,8 @@ class Client:
         self.on_routes: Callable[[list[str]], None] = lambda _topics: None
         self.on_failed: Callable[[DataProxyError], None] = lambda _error: None
         self.producers: tuple[str, ...] = ()  # groups
+        self.unheard = ""  # why a broker that is there has not taken the newest heartbeat
+        self._unheard: set[str] = set()  # why brokers have not
         self.consumer: Callable[[], ConsumerData | None] = lambda: None
         self.admits: Callable[[str, Address], bool] = lambda _name, _address: True  # a broker may hear of the consumer
         self.host = _own_host(self.names[0])
@@ -113,7 +115,8 @@ class Client:
 
     def heartbeat(self) -> bool:
         """Tell all brokers that are known who this client is; False: some could not be told, and are next time."""
-        told = True
+        told, said = True, ""
+        unheard: set[str] = set()
         consumer = self.consumer()
         body = Heartbeat(
             self.id, tuple(map(ProducerData, self.producers)), () if consumer is None else (consumer,)
@@ -132,8 +135,13 @@ class Client:
                 except ClosedError:
                     raise
                 except DataProxyError as error:
-                    _LOG.warning("no heartbeat: %s", error.message)
                     told = False
+                    if error.message not in self._unheard:  # once, until it is over
+                        _LOG.warning("no heartbeat: %s", error.message)
+                    unheard.add(error.message)
+                    if error.code != "CONNECT_FAILED":
+                        said = said or error.message
+        self._unheard, self.unheard = unheard, said
         return told
 
     def find(self, topic: str, *, template: bool = False) -> None:
