@@ -85,6 +85,7 @@ class PushedEngine:
         self._broken = 0  # messages of queues that were given back
         self._seeks: set[Future[Reply]] = set()
         self._left_at: float | None = None
+        self._unheard = False  # that queues are to go on; thread: the keeper
         self._closing = self._over = False
         self._ending = threading.RLock()
         self._client = Client(
@@ -357,14 +358,22 @@ class PushedEngine:
             self._packs.expire(code, (reader,))
 
     def _settle_claims(self) -> None:
-        """Tell hubs which queues are parked, then claim those again that are to go on."""
+        """Tell hubs which queues are parked, then claim those again that are to go on; what they do not hear, again."""
         if self._over:
             return
+        heard = False
+        try:
+            heard = self._claim()
+        finally:
+            if not heard:
+                self._client.keeper.soon(self._settle_claims, _AGAIN_S)
+
+    def _claim(self) -> bool:
+        """Do so once; False: not all hubs have heard it."""
         parked = [one for one in self._readers.values() if one.parked and not one.told]
         if parked:
             if not self._member.claim():
-                self._client.keeper.soon(self._settle_claims, _AGAIN_S)
-                return
+                return False
             for reader in parked:
                 reader.told = True
         again = [
@@ -376,8 +385,10 @@ class PushedEngine:
             reader.parked = False
             if reader.held_back:  # since a moment: who has paused it may have seen it parked
                 self._park(reader)
-        if again:
-            self._member.claim()
+        if again or self._unheard:
+            self._unheard = True
+            self._unheard = not self._member.claim()
+        return not self._unheard
 
     def _seek(self, key: str, offset: int, reply: Future[Reply]) -> None:
         """Move the group to another place of a queue."""

@@ -132,9 +132,9 @@ class Client:
                     answer = self.connections.call(address, Code.HEART_BEAT, {}, body)
                     if answer.code != Answer.SUCCESS:
                         raise answer_fault(address, "a heartbeat", answer)
-                except ClosedError:
-                    raise
                 except DataProxyError as error:
+                    if error.fatal:
+                        raise
                     told = False
                     if error.message not in self._unheard:  # once, until it is over
                         _LOG.warning("no heartbeat: %s", error.message)

@@ -237,6 +237,50 @@ def test_a_paused_queue_is_not_pushed(hub: Hub) -> None:
             consumer.pause("b:T:9")
 
 
+@pytest.mark.parametrize(("which", "how"), [(0, "raises"), (0, "refused"), (1, "raises"), (1, "refused")])
+def test_a_claim_that_fails_once_is_made_again(hub: Hub, monkeypatch: pytest.MonkeyPatch, which: int, how: str) -> None:
+    send(hub, b"a", queue=0)
+    with consume(hub) as consumer:
+        assert drain(consumer, 1) == [b"a"]
+        engine = consumer._core
+        assert isinstance(engine, PushedEngine)
+        member, left = engine._member, [which]
+        real = member.claim
+
+        def claim() -> bool:
+            left[0] -= 1
+            if left[0] != -1:
+                return real()
+            if how == "raises":
+                raise ClosedError("the connection has ended", retriable=True, fatal=False)
+            return False
+
+        monkeypatch.setattr(member, "claim", claim)
+        consumer.pause()
+        consumer.resume()
+        send(hub, b"b", queue=0)
+        assert drain(consumer, 1) == [b"b"] and left[0] < -1
+
+
+def test_a_heartbeat_goes_on_to_other_brokers_where_a_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    with RocketServer({"T": 1}) as one, RocketServer({"T": 1}) as two:
+        one.others["c"] = f"127.0.0.1:{two.port}"
+        with Producer(one.target, "p") as producer:
+            client = producer._client
+            client.find("T")
+            real = client.connections.call
+
+            def call(address: Any, *given: Any) -> Any:
+                if address.port == one.port:
+                    raise ClosedError("the connection has ended", retriable=True, fatal=False)
+                return real(address, *given)
+
+            monkeypatch.setattr(client.connections, "call", call)
+            before = len(two.requests(34))
+            assert not client.heartbeat() and len(two.requests(34)) > before
+            monkeypatch.setattr(client.connections, "call", real)
+
+
 def test_what_waits_of_a_paused_queue_comes_again_after_it(hub: Hub) -> None:
     send(hub, *numbers(0, 300), queue=0)  # several frames: one is out, the others wait
     with consume(hub) as consumer:
