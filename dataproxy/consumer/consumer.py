@@ -42,8 +42,9 @@ class Consumer(ConsumerBase):
     (see CONFIGURATION.md).
 
     A consumer joins its group in the background: ``poll`` returns packs once a master has given it partitions.  All
-    methods may be called from any thread.  Raises ConfigError before anything is started.  Use it as a context manager:
-    leaving the block gives all partitions back.
+    methods may be called from any thread.  Raises ConfigError before anything is started, with ``rocketmq://`` also
+    InvalidMessageError for a group or a topic whose name RocketMQ does not allow.  Use it as a context manager: leaving
+    the block gives all partitions back.
     """
 
     def poll(self, timeout: float | timedelta | None = 1.0) -> Pack | None:
@@ -167,7 +168,9 @@ class Consumer(ConsumerBase):
 
         Blocks until the broker has answered.  Raises ConfigError for a partition that is not assigned and for what is
         no offset, SeekError (the offset is behind the end, the partition was taken away, another seek came in between),
-        ClosedError, ForkedError.
+        ClosedError, ForkedError; with ``rocketmq://`` also TransportError where a broker cannot be reached,
+        RemoteProtocolError where it refuses, and DataProxyError (``retriable``) where not all could be told: the
+        partition is read on from where it was, or from the new place.
         """
         asked = self._ask_seek(partition, offset)
         while True:

@@ -44,7 +44,7 @@ _MEANINGLESS: Final = {
 
 
 def check_options(config: ConsumerConfig) -> None:
-    """Raise ConfigError for an option that was given and has no meaning here."""
+    """Raise ConfigError for an option that was given and has no meaning here, or contradicts the target."""
     for name, why in _MEANINGLESS.items():
         if config.origin(name) != "default":
             raise ConfigError(
@@ -52,6 +52,11 @@ def check_options(config: ConsumerConfig) -> None:
                 code="NO_MEANING",
                 hint=f"leave {name} out ({config.origin(name)})",
             )
+    if config.origin("tls") != "default" and not config.tls and _scheme_of(config) == "rocketmqs":
+        raise ConfigError(
+            "tls=False does not go with rocketmqs://, which is TLS",
+            hint=f"write the target as 'rocketmq://...', or leave tls out ({config.origin('tls')})",
+        )
     if config.start == "end":
         raise ConfigError(
             "start='end' has no meaning with rocketmq://: a group goes on where it was",
@@ -60,10 +65,14 @@ def check_options(config: ConsumerConfig) -> None:
         )
 
 
+def _scheme_of(config: ConsumerConfig) -> str:
+    return config.target.strip().partition("://")[0].lower()
+
+
 def target_of(config: ConsumerConfig) -> str:
     """Return the target; ``tls=True`` is the same as the scheme for TLS."""
-    scheme, mark, rest = config.target.strip().partition("://")
-    return f"{scheme.lower()}{'s' if config.tls and scheme.lower() == 'rocketmq' else ''}{mark}{rest}"
+    scheme, (_, mark, rest) = _scheme_of(config), config.target.strip().partition("://")
+    return f"{scheme}{'s' if config.tls and scheme == 'rocketmq' else ''}{mark}{rest}"
 
 
 def tls_of(config: ConsumerConfig) -> TlsOptions:
@@ -82,11 +91,11 @@ def wanted_of(config: ConsumerConfig, version: int) -> dict[str, Subscription]:
     """Return what is subscribed: filter items are tags.  Raises ConfigError, InvalidMessageError."""
     wanted = {}
     for topic, tags in config.topics:
-        wrong = next((tag for tag in tags if not tag.isprintable() or any(mark in tag for mark in " |*")), None)
+        wrong = next((tag for tag in tags if not tag or not tag.isprintable() or set(tag) & set(" |*")), None)
         if wrong is not None:
             raise ConfigError(
                 f"topics: {shown(wrong)} of {topic!r} is not a tag",
-                hint="tags have no blanks, '|' and '*'; Sql is for dataproxy.rocketmq.PushConsumer",
+                hint="tags are not empty, and have no blanks, '|' and '*'; Sql is for dataproxy.rocketmq.PushConsumer",
             )
         wanted[topic] = " || ".join(tags)
     return subscriptions(wanted, version)

@@ -691,14 +691,18 @@ def test_what_has_no_meaning_is_refused_by_its_name(name: str, value: Any) -> No
 
 
 def test_wrong_names_and_calls_are_refused(hub: Hub) -> None:
-    for wrong, error in (
-        ({"topics": {"T": ["a b"]}}, ConfigError),
-        ({"topics": ["a b"]}, InvalidMessageError),
-        ({"group": "a b"}, InvalidMessageError),
-        ({"tls_ca": "x"}, ConfigError),
-    ):
-        with pytest.raises(error):
-            consume(hub, **wrong)  # type: ignore[arg-type]
+    secure = hub.rocketmq_target.replace("rocketmq:", "rocketmqs:")
+    refused: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"topics": {"T": ["a b"]}}, ConfigError, "'a b' of 'T' is not a tag"),
+        ({"topics": {"T": [""]}}, ConfigError, "'' of 'T' is not a tag"),
+        ({"tls": False, "target": secure}, ConfigError, "tls=False does not go with rocketmqs://"),
+        ({"topics": ["a b"]}, InvalidMessageError, "'a b' is not a name of a topic"),
+        ({"group": "a b"}, InvalidMessageError, "'a b'"),
+        ({"tls_ca": "x"}, ConfigError, "TLS"),
+    ]
+    for wrong, error, text in refused:
+        with pytest.raises(error, match=text):
+            Consumer(**{"target": hub.rocketmq_target, "group": "g", "topics": ["T"], **wrong})
     with consume(hub, topics=["1T"], group="1g") as consumer:
         for call in (consumer.available, lambda: consumer.assign([])):
             with pytest.raises(LocalProtocolError, match="have no meaning with rocketmq://"):
