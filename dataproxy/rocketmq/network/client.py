@@ -80,7 +80,11 @@ class Client:
         self.id = str(ClientId(self.host, instance or f"{self._pid}#{time.time_ns()}", stream=stream))
         self.connections = Connections(connect_s, call_s, self, trusted)
         self.routes = Routes(self.names, self.connections)
-        self.keeper = Keeper()
+        try:
+            self.keeper = Keeper()
+        except BaseException:  # there is no thread more: the one that runs is not left behind
+            self.connections.close()
+            raise
         self.keeper.every(_ROUTES_S, self.refresh)
         self.keeper.every(_HEARTBEAT_S, self.heartbeat)
         _open.add(self)

@@ -690,6 +690,17 @@ def test_what_has_no_meaning_is_refused_by_its_name(name: str, value: Any) -> No
     assert caught.value.code == "NO_MEANING" and threading.active_count() == before
 
 
+def test_a_consumer_for_which_there_is_no_thread_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_given: Any) -> threading.Thread:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("dataproxy.rocketmq.network.keeper.start_quiet", start)
+    before = set(threading.enumerate())
+    with pytest.raises(RuntimeError, match="can't start"):
+        Consumer("rocketmq://127.0.0.1:1", group="g", topics=["T"])
+    assert set(threading.enumerate()) <= before
+
+
 def test_wrong_names_and_calls_are_refused(hub: Hub) -> None:
     secure = hub.rocketmq_target.replace("rocketmq:", "rocketmqs:")
     refused: list[tuple[dict[str, Any], type[Exception], str]] = [
