@@ -269,7 +269,7 @@ class PushedEngine:
 
     def close(self) -> None:
         """Let the member leave its group."""
-        self._closing = True
+        self._closing = self._member.leaving = True
         self._client.keeper.soon(self._go)
 
     def abandon(self) -> None:

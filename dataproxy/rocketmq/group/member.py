@@ -63,6 +63,7 @@ class Member:
         self.group, self.subscriptions = group, dict(subscriptions)
         self.readers: dict[Queue, QueueReader] = {}
         self.divided = False
+        self.leaving = False  # it takes no more queues; whoever closes sets it
         self.consume_type = ConsumeType.SERVER_PUSH if pushed else ConsumeType.PUSH if push else ConsumeType.PULL
         self._client, self._broadcasting, self._orderly = client, broadcasting, orderly
         self._begin, self._offsets, self._make_reader, self._leave = begin, offsets, make_reader, leave
@@ -221,8 +222,11 @@ class Member:
             self._troubles[topic] = f"topic {topic!r} does not exist"
 
     def rebalance(self) -> None:
-        """Divide the queues anew."""
+        """Divide the queues anew; a member that leaves only gives back."""
         if self._over or self._chosen is not None or not self._admitted:
+            return
+        if self.leaving:
+            self._give_back_all()
             return
         again = False
         for topic, subscription in self.subscriptions.items():
@@ -242,6 +246,13 @@ class Member:
         self.on_divided(not again)
         if again:
             self._client.keeper.soon(self._again, _AGAIN_S)
+
+    def _give_back_all(self) -> None:
+        """Give back the queues that can be."""
+        for queue in list(self.readers):
+            self._give_back(queue)
+        if self._pushed and self._claimed != self._claims():
+            self.claim()
 
     def _claims(self) -> frozenset[Queue]:
         return frozenset(queue for queue, reader in self.readers.items() if not reader.parked)
@@ -287,6 +298,8 @@ class Member:
             new = locked
         trouble = ""
         for queue in new:
+            if self.leaving:
+                break
             try:
                 self._add(queue, self._start(queue))
             except DataProxyError as error:

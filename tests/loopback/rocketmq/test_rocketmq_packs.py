@@ -553,6 +553,30 @@ def test_a_close_waits_for_confirms_and_no_longer(hub: Hub) -> None:
     assert list(iter(other)) == [] and balanced(other)
 
 
+def test_a_member_that_leaves_takes_no_more_queues(hub: Hub) -> None:
+    send(hub, *numbers(0, 8))
+    told: list[str] = []
+    first = consume(hub, release_wait=SECONDS, on_assigned=told.append)
+    second = consume(hub)
+    assert eventually(lambda: len(first.assignment()) == len(second.assignment()) == 2)
+    pack = next_pack(first)
+    engine = first._core
+    assert isinstance(engine, PushedEngine)
+    keeper, member, done = engine._client.keeper, engine._member, threading.Event()
+    closer = threading.Thread(target=first.close, args=(SECONDS,))
+    closer.start()
+    assert eventually(lambda: engine._left_at is not None)
+    n = len(told)
+    second.close()
+    keeper.soon(member.rebalance)  # as the hub asks for it
+    keeper.soon(done.set)
+    assert done.wait(SECONDS)
+    assert [f"dataproxy:T:{queue.queue_id}" for queue in member.readers] == [pack.partition]
+    pack.confirm()
+    closer.join(SECONDS)
+    assert not closer.is_alive() and len(told) == n and first.stats().state == "closed"
+
+
 def test_confirms_that_are_under_way_at_a_close_get_their_answers(hub: Hub) -> None:
     send(hub, *numbers(0, 400), queue=0)
     with consume(hub) as consumer:
