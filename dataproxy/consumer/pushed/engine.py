@@ -273,7 +273,7 @@ class PushedEngine:
         self._client.keeper.soon(self._go)
 
     def abandon(self) -> None:
-        """End, whatever the member still waits for."""
+        """End, whatever the member still waits for; this waits for nothing, as event loops need it."""
         self._end()
 
     # --- queues: the keeper's thread, unless a method says otherwise
@@ -467,9 +467,9 @@ class PushedEngine:
         self._state.gone()
 
     def _end(self) -> None:
-        """End every wait, the connections and the threads.  Any thread."""
+        """End every wait, and let connections and threads end: whoever closes the consumer waits for these."""
         self._finish()
-        self._client.close()
+        self._client.end()
 
 
 def _nothing() -> None:

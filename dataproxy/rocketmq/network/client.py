@@ -172,14 +172,20 @@ class Client:
                 except DataProxyError as error:
                     _LOG.info("no leave taken: %s", error.message)
 
-    def close(self) -> None:
-        """End connections and threads."""
+    def end(self) -> None:
+        """Let connections and threads end; this does not wait for them."""
         self._over = True
         if not self.inherited:
             self.keeper.close(0.0)
+            self.connections.end()
+        _open.discard(self)
+
+    def close(self) -> None:
+        """End connections and threads."""
+        self.end()
+        if not self.inherited:
             self.connections.close()  # which ends a call that the keeper may wait for
             self.keeper.close()
-        _open.discard(self)
 
     def asked(self, address: Address, link: Link, incoming: Incoming) -> None:
         """Take a request of a broker; one that fails is answered with an error.  Thread: the one that reads."""

@@ -282,13 +282,15 @@ class Connections:
             self._tell(request, error)
         self._watcher.parted(address, error)
 
+    def end(self) -> None:
+        """Let the thread end all connections, and itself; this does not wait for it."""
+        with self._lock:
+            self._closed = True
+        self.wake()
+
     def close(self) -> None:
         """End all connections and the thread."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-        os.eventfd_write(self._wake, 1)
+        self.end()
         if not is_ours():
             join(self._thread, _JOIN_S)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import socket
 import threading
 import time
 from collections import Counter
@@ -605,6 +606,21 @@ def test_an_end_without_patience_gives_out_nothing_more(hub: Hub, monkeypatch: p
         engine.abandon()
         assert found == [None] and pack.code == CLOSED and consumer.stats().packs.held == 0
     assert balanced(consumer)
+
+
+def test_a_consumer_is_abandoned_without_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    for name in ("keeper", "connections"):
+        monkeypatch.setattr(f"dataproxy.rocketmq.network.{name}.join", lambda _thread, seconds: waits.append(seconds))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        consumer = Consumer(f"rocketmqs://127.0.0.1:{port}", group="g", topics=["T"], tls_verify="none")
+        made, _ = silent.accept()
+        with made:  # the handshake gets no answer
+            consumer._driver.abandon()
+            assert not any(waits) and consumer._state.ended.is_set()
+    consumer.close()
+    assert eventually(lambda: not any(one.is_alive() for one in consumer._threads))
 
 
 def test_what_is_not_closed_is_closed_when_nobody_has_it(hub: Hub) -> None:
