@@ -238,29 +238,37 @@ def test_a_paused_queue_is_not_pushed(hub: Hub) -> None:
             consumer.pause("b:T:9")
 
 
-@pytest.mark.parametrize(("which", "how"), [(0, "raises"), (0, "refused"), (1, "raises"), (1, "refused")])
-def test_a_claim_that_fails_once_is_made_again(hub: Hub, monkeypatch: pytest.MonkeyPatch, which: int, how: str) -> None:
+@pytest.mark.parametrize("what", ["pause", "resume"])
+@pytest.mark.parametrize("how", ["raises", "refused"])
+def test_a_claim_that_fails_once_is_made_again(hub: Hub, monkeypatch: pytest.MonkeyPatch, what: str, how: str) -> None:
+    for name in ("network.client._HEARTBEAT_S", "group.member._REBALANCE_S"):  # that would make it again, too
+        monkeypatch.setattr(f"dataproxy.rocketmq.{name}", 1000.0)
     send(hub, b"a", queue=0)
     with consume(hub) as consumer:
-        assert drain(consumer, 1) == [b"a"]
+        pack = next_pack(consumer)
+        pack.confirm()
         engine = consumer._core
         assert isinstance(engine, PushedEngine)
-        member, left = engine._member, [which]
-        real = member.claim
+        client, failed = engine._client, threading.Event()
+        real = client.heartbeat
 
-        def claim() -> bool:
-            left[0] -= 1
-            if left[0] != -1:
+        def heartbeat() -> bool:
+            if failed.is_set():
                 return real()
+            failed.set()
             if how == "raises":
                 raise ClosedError("the connection has ended", retriable=True, fatal=False)
             return False
 
-        monkeypatch.setattr(member, "claim", claim)
-        consumer.pause()
-        consumer.resume()
+        if what == "pause":
+            monkeypatch.setattr(client, "heartbeat", heartbeat)
+        consumer.pause(pack.partition)
+        assert eventually(lambda: hub.stats()["rocketmq"]["push_sessions"] == 3)
+        monkeypatch.setattr(client, "heartbeat", heartbeat)
+        consumer.resume(pack.partition)
+        assert failed.wait(SECONDS)
         send(hub, b"b", queue=0)
-        assert drain(consumer, 1) == [b"b"] and left[0] < -1
+        assert drain(consumer, 1) == [b"b"]
 
 
 def test_a_heartbeat_goes_on_to_other_brokers_where_a_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
