@@ -87,8 +87,8 @@ def test_tubemq_to_hub(run, tmp_path):
         given = ("--masters", server.target, "--checkpoint", str(tmp_path))
         out, err = run("spark_tubemq", *given)
         assert out == "100 messages read and written\n"
-        assert len(re.findall(r"hub has 50 records of orders/kind", err)) == 2
+        assert len(re.findall(r"hub has 50 records of invoices/kind", err)) == 2
         server.put("orders", b"late")
         out, err = run("spark_tubemq", *given)
         assert out == "1 messages read and written\n"
-        assert "hub has 1 records of orders/orders" in err
+        assert "hub has 1 records of invoices/orders" in err
