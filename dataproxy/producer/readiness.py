@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +10,7 @@ from dataproxy.config.rules import is_tubemq
 from dataproxy.errors import TransportError
 from dataproxy.logs import logger
 from dataproxy.numbers import CE_CONNECTED
+from dataproxy.process.changes import Changes
 
 if TYPE_CHECKING:
     from dataproxy.producer.producer import Producer
@@ -32,7 +32,7 @@ class Readiness:
     """Track whether a producer is connected to a proxy, by the events of its connections."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._changes = Changes()
         self._since: float | None = None  # when the first failure came that no connection has followed
         self._said = -_REPEAT_SECONDS
 
@@ -47,23 +47,22 @@ class Readiness:
             self._since = None
         elif self._since is None:
             self._since = time.monotonic()
-        with self._changed:
-            self._changed.notify_all()
+        with self._changes.lock:
+            self._changes.tell()
 
     def wait(self, core: Producer, limit: float) -> None:
         """Wait up to ``limit`` seconds for a connection.  Raises TransportError, ClosedError, ForkedError."""
         deadline = time.monotonic() + limit
-        with self._changed:
-            while True:
+        while True:
+            with self._changes.lock:
                 core._check_open()
                 if self.connected(core):
                     return
-                if self._is_hopeless(core):
-                    break
                 left = deadline - time.monotonic()
-                if left <= 0:
+                if left <= 0 or self._is_hopeless(core):
                     break
-                self._changed.wait(min(left, _LOOK_SECONDS))
+                waiter = self._changes.waiter()
+            self._changes.wait(waiter, min(left, _LOOK_SECONDS))
         last, tubemq = core.report().last_error, is_tubemq(core.config.target)
         known = LOCAL_CODES.get(last.code) if last is not None and last.code.startswith("TLS") else None
         raise TransportError(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from dataproxy.errors import ClosedError, DiscoveryError, LocalProtocolError
 from dataproxy.problems import shown
+from dataproxy.process.changes import Changes
 from dataproxy.rocketmq.arguments import TlsOptions, check_begin, check_count, check_limit, limit
 from dataproxy.rocketmq.group.backlog import Chunk
 from dataproxy.rocketmq.group.member import Member
@@ -71,7 +72,7 @@ class PullConsumer:
         begin = check_begin(begin)
         self._ready: deque[tuple[QueueReader, Chunk]] = deque()
         self._polled: list[tuple[QueueReader, Chunk]] = []
-        self._changed = threading.Condition()
+        self._changes = Changes()
         self._choosing = threading.Lock()
         self._over = False
         self._client = Client(
@@ -178,7 +179,7 @@ class PullConsumer:
         reader = self._member.readers.get(queue)
         if reader is None:
             raise LocalProtocolError(f"{queue.topic} {queue.broker_name}/{queue.queue_id} is not read by this consumer")
-        with self._changed:
+        with self._changes.lock:
             self._forget(lambda other: other is reader)
             reader.seek(offset)
 
@@ -192,8 +193,8 @@ class PullConsumer:
         until = time.monotonic() + limit(math.inf if timeout is None else timeout)
         if self._auto_commit:
             self.commit()
-        with self._changed:
-            while True:
+        while True:
+            with self._changes.lock:
                 found = self._next()
                 if found is not None:
                     return found
@@ -203,7 +204,8 @@ class PullConsumer:
                 self._client.check()
                 if left <= 0:
                     return []
-                self._changed.wait(left)
+                waiter = self._changes.waiter()
+            self._changes.wait(waiter, left)
 
     def _next(self) -> list[ReceivedMessage] | None:
         while self._ready:
@@ -223,7 +225,7 @@ class PullConsumer:
     def commit(self) -> None:
         """Tell the brokers that everything that was polled is done; they do not answer."""
         self._client.check()
-        with self._changed:
+        with self._changes.lock:
             polled, self._polled = self._polled, []
         for reader, chunk in polled:
             reader.finish(chunk)
@@ -255,8 +257,8 @@ class PullConsumer:
         self.close()
 
     def _wake(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
+        with self._changes.lock:
+            self._changes.tell()
 
     def _chunk_size(self) -> int:
         """Return how many messages are handed over together."""
@@ -264,9 +266,9 @@ class PullConsumer:
 
     def _take(self, reader: QueueReader, chunks: list[Chunk]) -> None:
         """Take messages that came.  Thread: the one that reads."""
-        with self._changed:
+        with self._changes.lock:
             self._ready.extend((reader, chunk) for chunk in chunks)
-            self._changed.notify()
+            self._changes.tell()
 
     def _forget(self, which: object) -> None:
         self._ready = deque(pair for pair in self._ready if not which(pair[0]))  # type: ignore[operator]
@@ -274,6 +276,6 @@ class PullConsumer:
 
     def _leave(self, reader: QueueReader) -> bool:
         """Let a queue be given back; what was not committed of it comes again, at its next member."""
-        with self._changed:
+        with self._changes.lock:
             self._forget(lambda other: other is reader)
         return True

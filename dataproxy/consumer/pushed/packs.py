@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -21,6 +20,7 @@ from dataproxy._core.consumer.pushedpack import (
 )
 from dataproxy.consumer.outcomes import LATE, RENEWED, UNANSWERED
 from dataproxy.consumer.pushed.reader import PackReader, Waiting
+from dataproxy.process.changes import Changes
 
 if TYPE_CHECKING:
     from dataproxy._core.consumer.pack import Pack
@@ -60,7 +60,7 @@ class Packs:
         on_due: Callable[[float], object],
     ) -> None:  # fmt: skip
         self._confirm_s, self._on_end, self._on_due = confirm_s, on_end, on_due
-        self._changed = threading.Condition()  # reentrant: a signal handler may come while its thread has it
+        self._changes = Changes()
         self._ready: deque[PackReader] = deque()
         self._out: dict[int, Out] = {}
         self._numbers = iter(range(1, 1 << 62))
@@ -79,7 +79,7 @@ class Packs:
 
     def put(self, reader: PackReader, chunks: list[Chunk]) -> None:
         """Take messages of a frame.  Thread: the one that reads."""
-        with self._changed:
+        with self._changes.lock:
             self._forget_old(reader)
             if reader.closed or self.ended:
                 return  # they come again: nobody acknowledges them
@@ -112,7 +112,7 @@ class Packs:
             self._wake()
 
     def _wake(self) -> None:
-        self._changed.notify_all()
+        self._changes.tell()
         if self._event >= 0:
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_write(self._event, 1)
@@ -122,14 +122,14 @@ class Packs:
     def take(self, consumer: object, seconds: float) -> Pack | None:
         """Return the next pack, None: none came within the time, or none will come."""
         until = time.monotonic() + seconds
-        with self._changed:
-            while not self.ended:
-                found = self._next(consumer)
+        while True:
+            with self._changes.lock:
+                found = None if self.ended else self._next(consumer)
                 left = until - time.monotonic()
-                if found is not None or left <= 0:
+                if found is not None or left <= 0 or self.ended:
                     return found
-                self._changed.wait(left)
-        return None
+                waiter = self._changes.waiter()
+            self._changes.wait(waiter, left)
 
     def _next(self, consumer: object) -> Pack | None:
         while self._ready:
@@ -164,7 +164,7 @@ class Packs:
         a pack that comes again.
         """
         until = time.monotonic() + seconds
-        with self._changed:
+        with self._changes.lock:
             out = self._out.get(number_of(pack))
             if out is None or out.confirming:
                 return None
@@ -177,7 +177,7 @@ class Packs:
 
     def roll_back(self, pack: Pack) -> None:
         """Take a pack back: its messages are the first of their queue that go out again."""
-        with self._changed:
+        with self._changes.lock:
             out = self._out.get(number_of(pack))
             if out is not None and not out.confirming:
                 self._again(out, ROLLED_BACK, 0)
@@ -191,7 +191,7 @@ class Packs:
 
     def end(self, out: Out, outcome: int, code: int = 0) -> None:
         """Set the outcome of a pack."""
-        with self._changed:
+        with self._changes.lock:
             self._settle(out, outcome, code)
 
     def _settle(self, out: Out, outcome: int, code: int) -> None:
@@ -219,7 +219,7 @@ class Packs:
 
     def close_queue(self, reader: PackReader, outcome: int = ROLLED_BACK) -> None:
         """Give back what waits of a queue; what is out can be confirmed."""
-        with self._changed:
+        with self._changes.lock:
             self._drop_waiting(reader, outcome)
 
     def _drop_waiting(self, reader: PackReader, outcome: int) -> None:
@@ -231,13 +231,13 @@ class Packs:
 
     def expire(self, code: int, readers: Iterable[PackReader] | None = None) -> None:
         """End the packs that the application has, or had: of some queues, or of all."""
-        with self._changed:
+        with self._changes.lock:
             for out in [one for one in self._out.values() if readers is None or one.reader in readers]:
                 self._settle(out, EXPIRED, UNANSWERED if out.confirming else code)
 
     def expire_late(self) -> None:
         """End the packs that were out for too long; their messages go out again.  Thread: the one that reads."""
-        with self._changed:
+        with self._changes.lock:
             now = time.monotonic()
             if not self._due or now < self._due - _EARLY_S:
                 return  # it was called at an earlier time, too, and is called again
@@ -257,14 +257,14 @@ class Packs:
 
     def stop(self) -> None:
         """Give out nothing more."""
-        with self._changed:
+        with self._changes.lock:
             self.ended = True
             self._ready.clear()
             self._wake()
 
     def open_of(self, reader: PackReader | None = None) -> tuple[int, int]:
         """Return how many packs of a queue, or of all, the application has, and for how many an answer is awaited."""
-        with self._changed:
+        with self._changes.lock:
             found = [one for one in self._out.values() if reader is None or one.reader is reader]
             confirming = sum(one.confirming for one in found)
             return len(found) - confirming, confirming
@@ -274,13 +274,15 @@ class Packs:
     def wait(self, pack: Pack, seconds: float) -> bool:
         """Wait for a pack's outcome; False: it has none yet."""
         until = time.monotonic() + seconds
-        with self._changed:
-            while pack.outcome == "held":
+        while True:
+            with self._changes.lock:
+                if pack.outcome != "held":
+                    return True
                 left = until - time.monotonic()
                 if left <= 0:
                     return False
-                self._changed.wait(left)
-        return True
+                waiter = self._changes.waiter()
+            self._changes.wait(waiter, left)
 
     def fileno(self) -> int:
         """Return the descriptor that can be read when there may be a pack, or an outcome."""
@@ -293,7 +295,7 @@ class Packs:
 
     def tally(self) -> dict[str, Any]:
         """Return the counts, all of one moment."""
-        with self._changed:
+        with self._changes.lock:
             found: dict[str, Any] = {"bytes": self._bytes}
             for i, kind in enumerate(("packs", "messages")):
                 found[kind] = {name: counts[i] for name, counts in self._counts.items()} | {"held": self._held[i]}

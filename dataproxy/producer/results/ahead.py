@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from dataproxy.process.changes import Changes
 
 __all__ = ["Ahead", "Calls", "Part"]
 
@@ -30,7 +31,7 @@ class Ahead:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._changed = threading.Condition()
+        self._changes = Changes()
         self._parts: dict[Part, None] = {}  # in the order of their hand-over
         self._hurried = False
         self.results = 0
@@ -41,40 +42,42 @@ class Ahead:
         Waits until earlier calls have run, without a time limit; after ``hurry`` it does not wait.
         """
         lost: list[Part] = []
-        with self._changed:
-            while self.results >= self._most and not self._hurried:
-                if is_gone():
+        while True:
+            with self._changes.lock:
+                full = self.results >= self._most and not self._hurried
+                if full and is_gone():
                     lost = list(self._parts)
                     self._parts.clear()
-                    self.results = 0
-                    break
-                self._changed.wait(_LOOK_SECONDS)
-            self._parts[part] = None
-            self.results += part.left
-        return lost
+                    self.results, full = 0, False
+                if not full:
+                    self._parts[part] = None
+                    self.results += part.left
+                    return lost
+                waiter = self._changes.waiter()
+            self._changes.wait(waiter, _LOOK_SECONDS)
 
     def keep(self, part: Part, left: int) -> None:
         """Subtract the results of ``part``, except for ``left`` whose callbacks will still run."""
-        with self._changed:
+        with self._changes.lock:
             if part in self._parts:
                 self.results -= part.left - left
                 part.left = left
                 if left == 0:
                     del self._parts[part]
-                self._changed.notify_all()
+                self._changes.tell()
 
     def drop(self, part: Part) -> bool:
         """Subtract a part whose calls will never run; False if they have run, or it was subtracted before."""
-        with self._changed:
+        with self._changes.lock:
             known = part in self._parts
             if known:
                 del self._parts[part]
                 self.results -= part.left
-                self._changed.notify_all()
+                self._changes.tell()
             return known
 
     def hurry(self) -> None:
         """Let the dispatcher hand over the rest without waiting: the producer is closing."""
-        with self._changed:
+        with self._changes.lock:
             self._hurried = True
-            self._changed.notify_all()
+            self._changes.tell()

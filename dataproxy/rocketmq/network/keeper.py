@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Final
 
 from dataproxy.errors import DataProxyError
 from dataproxy.logs import logger
+from dataproxy.process.changes import Changes
 from dataproxy.process.threads import join, start_quiet
 
 __all__ = ["Keeper"]
@@ -26,20 +28,20 @@ class Keeper:
         self._due: list[tuple[float, int, Callable[[], object]]] = []
         self._waiting: dict[Callable[[], object], tuple[float, int]] = {}  # when each is due next
         self._numbers = itertools.count()
-        self._changed = threading.Condition()
+        self._changes = Changes()
         self._over = False
         self._thread = start_quiet("dataproxy-rocketmq-keeper", self._run)
 
     def soon(self, body: Callable[[], object], seconds: float = 0.0) -> None:
         """Call ``body`` once; what waits already to be called by then is not called twice."""
         due = time.monotonic() + seconds
-        with self._changed:
+        with self._changes.lock:
             if self._over or (body in self._waiting and self._waiting[body][0] <= due):
                 return
             number = next(self._numbers)
             self._waiting[body] = (due, number)
             heapq.heappush(self._due, (due, number, body))
-            self._changed.notify()
+            self._changes.tell()
 
     def every(self, seconds: float, body: Callable[[], object]) -> None:
         """Call ``body`` again and again, with ``seconds`` in between."""
@@ -54,23 +56,32 @@ class Keeper:
 
     def close(self, seconds: float = 5.0) -> None:
         """End the thread, after what it does now."""
-        with self._changed:
+        with self._changes.lock:
             self._over = True
-            self._changed.notify()
+            self._changes.tell()
         if threading.get_ident() != self._thread.ident:
             join(self._thread, seconds)
 
+    def _next(self) -> Callable[[], object] | None:
+        """Return what is due, None if it was called earlier."""
+        _, number, body = heapq.heappop(self._due)
+        if self._waiting.get(body, (0.0, -1))[1] != number:
+            return None
+        del self._waiting[body]
+        return body
+
     def _run(self) -> None:
         while True:
-            with self._changed:
-                while not self._over and (not self._due or self._due[0][0] > time.monotonic()):
-                    self._changed.wait(max(0.0, self._due[0][0] - time.monotonic()) if self._due else None)
+            with self._changes.lock:
                 if self._over:
                     return
-                _, number, body = heapq.heappop(self._due)
-                if self._waiting.get(body, (0.0, -1))[1] != number:
-                    continue  # it was called earlier
-                del self._waiting[body]
+                left = self._due[0][0] - time.monotonic() if self._due else math.inf
+                waiter = self._changes.waiter() if left > 0 else None
+                body = self._next() if waiter is None else None
+            if waiter is not None:
+                self._changes.wait(waiter, left)
+            if body is None:
+                continue
             try:
                 body()
             except DataProxyError as error:

@@ -154,7 +154,7 @@ def test_in_a_forked_child_nothing_waits_for_the_parent_s_threads() -> None:
         settled, waiting = producer.send("t", b"x"), producer.send("t", b"open")
         settled.result(20)
         locks = [deliveries._results, producer._dispatcher._lock]
-        locks += [consumer._lock, pulls._changed, consumer._closed._cond]  # type: ignore[attr-defined, list-item]
+        locks += [consumer._lock, pulls._changes.lock, consumer._closed._cond]  # type: ignore[attr-defined, list-item]
         held, over = threading.Event(), threading.Event()
 
         def hold() -> None:

@@ -1,0 +1,131 @@
+"""Waits for changes: told at once, in time, and whole after whatever a signal handler raises."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import pytest
+
+from dataproxy.process.changes import Changes
+
+SIGNALS = 2000
+
+
+class Interrupted(Exception):
+    """What the signal handler raises."""
+
+
+def is_free(changes: Changes) -> bool:
+    """Tell whether another thread can have the lock."""
+    found = []
+
+    def look() -> None:
+        found.append(changes.lock.acquire(timeout=0))
+        if found[0]:
+            changes.lock.release()
+
+    other = threading.Thread(target=look)
+    other.start()
+    other.join()
+    return found[0]
+
+
+def test_who_waits_is_told() -> None:
+    changes, told = Changes(), []
+    ready = threading.Barrier(4)
+
+    def wait() -> None:
+        with changes.lock:
+            waiter = changes.waiter()
+        ready.wait()
+        changes.wait(waiter, 60)
+        told.append(time.monotonic())
+
+    waiting = [threading.Thread(target=wait) for _ in range(3)]
+    for one in waiting:
+        one.start()
+    ready.wait()
+    assert told == []
+    with changes.lock:
+        changes.tell()
+    for one in waiting:
+        one.join(30)
+    assert len(told) == 3
+
+
+def test_a_change_before_the_wait_is_seen() -> None:
+    changes = Changes()
+    with changes.lock:
+        waiter = changes.waiter()
+        changes.tell()
+    began = time.monotonic()
+    changes.wait(waiter, 60)
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 0.0, 0.01])
+def test_the_time_is_over_and_nothing_is_kept(seconds: float) -> None:
+    changes = Changes()
+    with changes.lock:
+        waiter = changes.waiter()
+    changes.wait(waiter, seconds)
+    assert not changes._waiters
+
+
+def test_for_ever_is_no_error() -> None:
+    changes = Changes()
+    with changes.lock:
+        waiter = changes.waiter()
+        changes.tell()
+    changes.wait(waiter, float("inf"))
+
+
+def test_a_handler_that_raises_leaves_the_lock_free_and_is_what_is_raised() -> None:
+    changes = Changes()
+    heard = 0
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        while heard < SIGNALS:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0002)
+                while True:
+                    with changes.lock:
+                        changes.tell()
+                        waiter = changes.waiter()
+                    changes.wait(waiter, 0)
+            except Interrupted:
+                heard += 1
+            assert is_free(changes)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    with changes.lock:
+        changes.tell()
+    assert not changes._waiters
+
+
+def test_a_handler_may_tell_while_its_thread_tells() -> None:
+    changes = Changes()
+
+    def tell(_number: int, _frame: object) -> None:
+        with changes.lock:
+            changes.tell()
+
+    before = signal.signal(signal.SIGALRM, tell)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
+        for _ in range(20_000):
+            with changes.lock:
+                waiters = [changes.waiter() for _ in range(3)]
+                changes.tell()
+            for waiter in waiters:
+                changes.wait(waiter, 30)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
