@@ -119,7 +119,7 @@ def _close_what_a_failure_left() -> None:
     lifecycle = sys.modules.get("dataproxy.producer.lifecycle")
     with contextlib.suppress(RuntimeError):  # one that begins meanwhile
         for producer in list(lifecycle._live) if lifecycle else ():
-            with contextlib.suppress(BaseException):  # an error here would end the whole run
+            with contextlib.suppress(Exception, SystemExit):  # an error here would end the whole run
                 producer.close(0)
 
 

@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import pyspark_dataproxy
+from dataproxy.hub import Hub
 from tests.campaigns.spark_chaos.laws import judge
 from tests.campaigns.spark_chaos.sessions import borrowed_home
 
@@ -40,6 +43,13 @@ class DefaultSource(DataSource):
     def writer(self, schema, overwrite):
         return Writer(self.options["folder"])
 """
+
+
+@pytest.fixture
+def hub():
+    """Return a hub in memory for one test: the jobs name their streams, and a second try is not to meet the first."""
+    with Hub() as running:
+        yield running
 
 
 def run(folder, environment, *arguments):

@@ -15,6 +15,7 @@ ctypedef struct GroupPlace:     # where the lengths of an open group stand
 cdef int put_container_head(Buf* out, int version, int64_t create_ms, uint32_t count, uint32_t groups) noexcept nogil
 cdef int put_container_magic(Buf* out, int version) noexcept nogil
 cdef int open_group_text(Buf* out, GroupPlace* place) noexcept nogil
+cdef int end_text(Buf* out, size_t at, Slice group, Slice stream, int64_t now_ms) noexcept nogil
 cdef int put_text(Buf* out, Slice utf8) noexcept nogil                  # as modified UTF-8
 cdef int close_group_text(Buf* out, const GroupPlace* place) noexcept nogil
 cdef int put_payload(Buf* out, Slice payload, bint packed) noexcept nogil

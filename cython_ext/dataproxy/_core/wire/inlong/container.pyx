@@ -9,7 +9,9 @@ Locality: owner of the buffer that is written, or of the reader's place.  Locks:
 
 from libc.string cimport memcpy, memset
 
-from dataproxy._core.base.buf cimport buf_put, buf_put_be16, buf_put_be32, buf_put_be64, buf_put_u8, buf_reserve
+from dataproxy._core.base.buf cimport (
+    buf_put, buf_put_be16, buf_put_be32, buf_put_be64, buf_put_decimal, buf_put_text, buf_put_u8, buf_reserve,
+)
 from dataproxy._core.base.snappy.compress cimport pack_block, unpack_block
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NO_MEMORY, ST_OK, ST_PROTOCOL
@@ -58,6 +60,21 @@ cdef int open_group_text(Buf* out, GroupPlace* place) noexcept nogil:
     """Leave room for the length of a group's attribute text."""
     place.attr_at = out.n
     return buf_put_be16(out, 0)
+
+
+cdef int end_text(Buf* out, size_t at, Slice group, Slice stream, int64_t now_ms) noexcept nogil:
+    """End the text of a message of another protocol, which came now; two bytes at ``at`` become its length."""
+    cdef int status = buf_put_text(out, b"&groupId=")
+    status |= put_text(out, group)
+    status |= buf_put_text(out, b"&streamId=")
+    status |= put_text(out, stream)
+    status |= buf_put_text(out, b"&dt=")
+    status |= buf_put_decimal(out, now_ms)
+    status |= buf_put_text(out, b"&cnt=1&rt=")
+    status |= buf_put_decimal(out, now_ms)
+    if status == ST_OK:
+        store_be16(out.p + at, <unsigned short>(out.n - at - 2))
+    return status
 
 
 cdef int close_group_text(Buf* out, const GroupPlace* place) noexcept nogil:

@@ -21,8 +21,8 @@ from dataproxy._core.base.percent cimport coded_size, put_coded, put_decoded
 from dataproxy._core.base.slice cimport Slice, slice_is, slice_of, slice_text
 from dataproxy._core.base.status cimport ST_LIMIT, ST_NO_MEMORY, ST_OK, ST_PROTOCOL
 from dataproxy._core.base.text cimport is_utf8, read_decimal
-from dataproxy._core.plat.endian cimport load_be16, load_be32, store_be16, store_be32
-from dataproxy._core.wire.inlong.container cimport put_text
+from dataproxy._core.plat.endian cimport load_be16, load_be32, store_be32
+from dataproxy._core.wire.inlong.container cimport end_text
 from dataproxy._core.wire.rocketmq.const cimport SYS_BORN_V6, SYS_STORE_V6
 from dataproxy._core.wire.rocketmq.properties cimport property_next, property_value
 from dataproxy._core.wire.rocketmq.stored cimport Host, StoredMessage
@@ -113,17 +113,7 @@ cdef int _put_attributes(Buf* out, const StoredMessage* m, Slice stream, int64_t
         status |= buf_put_u8(out, COMMA)
     status |= _put_host(out, &m.born)
     status |= _put_properties(out, m.properties)
-    status |= buf_put_text(out, b"&groupId=")
-    status |= put_text(out, m.topic)
-    status |= buf_put_text(out, b"&streamId=")
-    status |= put_text(out, stream)
-    status |= buf_put_text(out, b"&dt=")
-    status |= buf_put_decimal(out, now_ms)
-    status |= buf_put_text(out, b"&cnt=1&rt=")
-    status |= buf_put_decimal(out, now_ms)
-    if status == ST_OK:
-        store_be16(out.p + at, <unsigned short>(out.n - at - 2))
-    return status
+    return status if status != ST_OK else end_text(out, at, m.topic, stream, now_ms)
 
 
 cdef int put_entry(Buf* out, const StoredMessage* m, Slice stream, int64_t now_ms, size_t* body_at) noexcept nogil:

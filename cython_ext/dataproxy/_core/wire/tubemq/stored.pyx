@@ -19,8 +19,8 @@ from dataproxy._core.base.percent cimport coded_size, put_coded, put_decoded
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_PROTOCOL
 from dataproxy._core.base.text cimport read_decimal
-from dataproxy._core.plat.endian cimport load_be16, load_be32, store_be16
-from dataproxy._core.wire.inlong.container cimport put_text
+from dataproxy._core.plat.endian cimport load_be16, load_be32
+from dataproxy._core.wire.inlong.container cimport end_text
 from dataproxy._core.wire.tubemq.const cimport ATTRIBUTE_HEAD, FLAG_ATTRIBUTE
 from dataproxy._core.wire.tubemq.payload cimport split_payload
 
@@ -46,17 +46,7 @@ cdef int _put_text(Buf* out, const SendRequest* send, bint apart, Slice attribut
     if apart:
         status |= buf_put_text(out, b"&attr=")
         status |= put_coded(out, attribute)
-    status |= buf_put_text(out, b"&groupId=")
-    status |= put_text(out, send.topic)
-    status |= buf_put_text(out, b"&streamId=")
-    status |= put_text(out, send.type)
-    status |= buf_put_text(out, b"&dt=")
-    status |= buf_put_decimal(out, now_ms)
-    status |= buf_put_text(out, b"&cnt=1&rt=")
-    status |= buf_put_decimal(out, now_ms)
-    if status == ST_OK:
-        store_be16(out.p + at, <unsigned short>(out.n - at - 2))
-    return status
+    return status if status != ST_OK else end_text(out, at, send.topic, send.type, now_ms)
 
 
 cdef int put_stored(Buf* out, const SendRequest* send, int64_t now_ms, Slice* body, size_t* body_at) noexcept nogil:
