@@ -28,6 +28,7 @@ __all__ = ["AsyncConsumer"]
 _SLICE_S: Final = 0.5  # between two looks for a refusal, or for the end
 _SHORT_S: Final = 0.02
 _ANSWER_S: Final = 5.0
+_GRACE_S: Final = 0.5  # for the ends of threads, behind the time that a close may take
 
 
 class AsyncConsumer(ConsumerBase):
@@ -204,7 +205,7 @@ class AsyncConsumer(ConsumerBase):
         finally:
             self._unwatch()
             self._finish_close()
-        until = time.monotonic() + _ANSWER_S
+        until = max(until, time.monotonic() + _GRACE_S)
         while any(thread.is_alive() for thread in self._threads) and time.monotonic() < until:  # noqa: ASYNC110
             await asyncio.sleep(_SHORT_S / 10)
 

@@ -41,7 +41,7 @@ __all__ = ["ConsumerBase"]
 _LOG: Final = logger("consumer")
 
 _SHORT_S: Final = 0.1  # between two looks for signals
-_JOIN_S: Final = 5.0
+_GRACE_S: Final = 0.5  # for the ends of threads, behind the time that a close may take
 _NAMED: Final = 10  # partitions in one error
 
 
@@ -298,7 +298,8 @@ class ConsumerBase:
                 pass
         finally:
             self._finish_close()
-        raised = [join(one, _JOIN_S) for one in self._threads if one is not threading.current_thread()]
+        until = max(until, time.monotonic() + _GRACE_S)
+        raised = [join(one, until - time.monotonic()) for one in self._threads if one is not threading.current_thread()]
         for error in filter(None, raised):  # of a handler of a signal
             raise error
 

@@ -20,6 +20,7 @@ from dataproxy._core.remoting.link import Link, Request
 from dataproxy.errors import ClosedError, DataProxyError, RemoteProtocolError, TransportError
 from dataproxy.logs import logger
 from dataproxy.process.threads import is_ours, join, start_quiet
+from dataproxy.rocketmq.network.attempts import Attempts
 from dataproxy.rocketmq.network.target import Address
 from dataproxy.shown import foreign
 
@@ -94,7 +95,7 @@ class Connections:
     def __init__(self, connect_s: float, call_s: float, watcher: _Watcher, trusted: Trusted | None = None) -> None:
         self.connect_s, self.call_s = min(connect_s, _LONGEST_S), call_s
         self.failure = ""  # why the thread that reads has ended before `close`
-        self._watcher, self._trusted = watcher, trusted
+        self._watcher, self._trusted, self._attempts = watcher, trusted, Attempts()
         self.connects = 0  # that were made, since the beginning
         self._past_sent = self._past_read = 0  # bytes of connections that have ended
         self._links: dict[Address, Link] = {}
@@ -139,25 +140,17 @@ class Connections:
 
     def _connect(self, address: Address) -> Link:
         self._check()
-        until = time.monotonic() + self.connect_s
-        made = seal = None
         try:
-            made = socket.create_connection(address, timeout=self.connect_s)
-            if self._trusted is not None:
-                seal = self._trusted.shake_hands(made, address.host, until - time.monotonic())
-        except TransportError as error:
-            if made is not None:
-                made.close()
-            raise TransportError(
-                f"no connection to {address}: {error.message}", code=error.code, hint=error.hint
-            ) from None
-        except (OSError, UnicodeError) as error:
-            if made is not None:
-                made.close()
-            text = (
-                "no answer in time" if isinstance(error, TimeoutError) else str(getattr(error, "strerror", "") or error)
-            )
-            raise TransportError(f"no connection to {address}: {text}", code="CONNECT_FAILED") from None
+            made, seal = self._attempts.make(address, self.connect_s, self._trusted)
+        except (TransportError, OSError, UnicodeError) as error:
+            self._check()  # what `end` has ended is no fault
+            if isinstance(error, TransportError):
+                code, hint, text = error.code, error.hint, error.message
+            else:
+                code, hint = "CONNECT_FAILED", ""
+                late = isinstance(error, TimeoutError)
+                text = "no answer in time" if late else str(getattr(error, "strerror", "") or error)
+            raise TransportError(f"no connection to {address}: {text}", code=code, hint=hint) from None
         made.setblocking(False)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENT_MS)
@@ -283,9 +276,10 @@ class Connections:
         self._watcher.parted(address, error)
 
     def end(self) -> None:
-        """Let the thread end all connections, and itself; this does not wait for it."""
+        """Let the thread end all connections, and itself, and let nobody make one; this does not wait for it."""
         with self._lock:
             self._closed = True
+        self._attempts.end()
         self.wake()
 
     def close(self) -> None:

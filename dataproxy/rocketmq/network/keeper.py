@@ -85,6 +85,7 @@ class Keeper:
             try:
                 body()
             except DataProxyError as error:
-                _LOG.warning("%s", error)
+                if not self._over:  # else the end of the connections has ended it
+                    _LOG.warning("%s", error)
             except BaseException:  # noqa: BLE001 - it is logged, and the thread goes on
                 _LOG.log(logging.ERROR, "what was due has failed", exc_info=True)

@@ -1,0 +1,97 @@
+"""Connections that are being made: sockets, and handshakes of TLS on them, which another thread can end."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import selectors
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from dataproxy.rocketmq.network.target import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dataproxy.rocketmq.network.seal import Seal, Trusted
+
+__all__ = ["Attempts"]
+
+
+class Attempts:
+    """Make the sockets of connections.  Any thread.  A look-up of a name cannot be ended, all other waits can."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a signal handler may call `end` in the middle; nobody waits while having it
+        self._under_way: set[socket.socket] = set()
+        self._over = False
+
+    def make(self, address: Address, seconds: float, trusted: Trusted | None) -> tuple[socket.socket, Seal | None]:
+        """Return a socket that is connected to a server, and what seals it; ``trusted``: for TLS.
+
+        ``seconds`` bound the connection, of each address that the name has, and all with the handshake.  Raises
+        OSError, UnicodeError, TransportError: a handshake that has failed.
+        """
+        until = time.monotonic() + seconds
+        made = self._connected(address, seconds)
+        if trusted is None:
+            return made, None
+        with self._held(made):
+            return made, trusted.shake_hands(made, address.host, until - time.monotonic())
+
+    def end(self) -> None:
+        """Let all attempts fail, those too that are begun later; this waits for nothing."""
+        with self._lock:
+            self._over = True
+            for made in list(self._under_way):  # others take theirs out
+                with contextlib.suppress(OSError):
+                    made.shutdown(socket.SHUT_RDWR)
+
+    @contextlib.contextmanager
+    def _held(self, made: socket.socket) -> Iterator[None]:
+        """Let `end` know of a socket for a while; one with which something fails is closed."""
+        try:
+            with self._lock:
+                self._check()
+                self._under_way.add(made)
+            yield
+        except BaseException:
+            made.close()
+            raise
+        finally:
+            self._under_way.discard(made)
+
+    def _check(self) -> None:
+        if self._over:
+            raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
+
+    def _connected(self, address: Address, seconds: float) -> socket.socket:
+        places = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        for left, (family, kind, protocol, _, place) in zip(range(len(places) - 1, -1, -1), places, strict=True):
+            made = socket.socket(family, kind, protocol)
+            try:
+                with self._held(made):
+                    self._connect(made, place, seconds)
+            except OSError:
+                if not left:
+                    raise
+            else:
+                return made
+        raise OSError(errno.EADDRNOTAVAIL, "the name has no address")
+
+    def _connect(self, made: socket.socket, place: Any, seconds: float) -> None:
+        made.setblocking(False)
+        with self._lock:  # `end` finds one that is begun, or none is begun any more
+            self._check()
+            code = made.connect_ex(place)
+        if code == errno.EINPROGRESS:
+            with selectors.DefaultSelector() as selector:
+                selector.register(made, selectors.EVENT_WRITE)
+                if not selector.select(seconds):
+                    raise TimeoutError("no answer in time")
+            code = made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, os.strerror(code))
