@@ -65,11 +65,10 @@ class Listener:
         self._shutters = shutters
         self.index = index
         self.port = core.ports[index]
-        queues = {core.tubemq: "tubemq", core.rocketmq: "rocketmq"}
-        self.protocol = queues.get(index, "tcp" if index < core.nodes else "http")
+        self.protocol = _protocol(core, index)
         self.address = f"{bracketed(host)}:{self.port}"
-        name = queues.get(index)
-        self._scheme = ("tls" if tls else "tcp") if name is None else f"{name}s" if tls else name
+        is_queue = self.protocol in ("tubemq", "rocketmq")
+        self._scheme = ("tls" if tls else "tcp") if not is_queue else f"{self.protocol}s" if tls else self.protocol
 
     @property
     def target(self) -> str:
@@ -150,3 +149,12 @@ def listen_error(what: str, host: str, port: int, error: OSError) -> HubError:
 def bracketed(host: str) -> str:
     """Return an address in the form before a port: an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host else host
+
+
+def _protocol(core: HubCore, index: int) -> str:
+    """Return what a listener speaks: the nodes' come first, then those of the HTTP report, TubeMQ and RocketMQ."""
+    if index < core.nodes:
+        return "tcp"
+    if 0 <= core.rocketmq <= index:  # the one of the VIP channel is behind it
+        return "rocketmq"
+    return "tubemq" if index == core.tubemq else "http"

@@ -121,8 +121,8 @@ class Node:
 
 def make_nodes(core: HubCore, shutters: Shutters, host: str, *, tls: bool = False) -> tuple[Node, ...]:
     """Return the nodes of an open core; ``host`` is the address by which they are reached."""
-    listeners = [Listener(core, shutters, i, host, tls=tls) for i in range(len(core.ports)) if i != core.tubemq]
-    tcp, http = listeners[: core.nodes], listeners[core.nodes :]
+    listeners = [Listener(core, shutters, i, host, tls=tls) for i in range(len(core.ports))]
+    tcp, http = ([one for one in listeners if one.protocol == protocol] for protocol in ("tcp", "http"))
     return tuple(Node(core, i, one, http[i] if http else None) for i, one in enumerate(tcp))
 
 

@@ -111,11 +111,16 @@ def test_half_sent_requests_share_the_budget_with_half_sent_frames(start_hub):
     assert post(hub) == (0, "Ok")
 
 
-def test_a_hub_without_the_report(start_hub):
-    hub = start_hub(http_port=-1)
+@pytest.mark.parametrize(
+    "others",
+    [{}, {"rocketmq_port": 0}, {"rocketmq_port": 0, "tubemq_port": 0, "nodes": 3}],
+    ids=["alone", "one", "all"],
+)
+def test_a_hub_without_the_report(start_hub, others):
+    hub = start_hub(http_port=-1, **others)
     assert hub.http_port == -1
-    assert hub.nodes[0].http is None
-    assert hub.nodes[0].listeners == hub.listeners
+    assert [node.http for node in hub.nodes] == [None] * others.get("nodes", 1)
+    assert sum((node.listeners for node in hub.nodes), ()) == hub.listeners
     with pytest.raises(HubError, match="no port for HTTP reports"):
         hub.http_target  # noqa: B018
 
