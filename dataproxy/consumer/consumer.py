@@ -169,7 +169,7 @@ class Consumer(ConsumerBase):
         Blocks until the broker has answered.  Raises ConfigError for a partition that is not assigned and for what is
         no offset, SeekError (the offset is behind the end, the partition was taken away, another seek came in between),
         ClosedError, ForkedError; with ``rocketmq://`` also TransportError where a broker cannot be reached,
-        RemoteProtocolError where it refuses, and DataProxyError (``retriable``) where not all could be told: the
+        RemoteProtocolError where it refuses, and DataProxyError (``retriable``) where it could not be told: the
         partition is read on from where it was, or from the new place.
         """
         asked = self._ask_seek(partition, offset)

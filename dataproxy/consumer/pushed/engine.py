@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dataproxy.config import ConsumerConfig
     from dataproxy.consumer.state import ConsumerState
     from dataproxy.rocketmq.group.backlog import Chunk
+    from dataproxy.rocketmq.network.target import Address
     from dataproxy.wire.rocketmq.bodies import Subscription
     from dataproxy.wire.rocketmq.queues import Queue
 
@@ -44,6 +45,7 @@ _ANSWER_S: Final = 5.0
 _AGAIN_S: Final = 1.0
 _BUSY_S: Final = 0.05
 _REJOIN_S: Final = 0.2
+_PATIENCE_S: Final = 0.3  # of a member, for a connection
 _BEGINS: Final = {"earliest": "first", "latest": "last"}
 
 
@@ -85,7 +87,7 @@ class PushedEngine:
         self._broken = 0  # messages of queues that were given back
         self._seeks: set[Future[Reply]] = set()
         self._left_at: float | None = None
-        self._unheard = False  # that queues are to go on; thread: the keeper
+        self._unheard: set[Address] = set()  # hubs that have not heard that queues are to go on; thread: the keeper
         self._closing = self._over = False
         self._ending = threading.RLock()
         self._client = Client(
@@ -300,7 +302,8 @@ class PushedEngine:
         self._packs.expire(RENEWED, (reader,))
 
     def _divided(self, good: bool) -> None:
-        """Take the news that queues were divided."""
+        """Take the news that queues were divided: from now on a hub that is away holds up nobody."""
+        self._client.connections.patience_s = _PATIENCE_S
         if good and not self._state.member.is_set():
             self._state.refused(None)
 
@@ -358,7 +361,10 @@ class PushedEngine:
             self._packs.expire(code, (reader,))
 
     def _settle_claims(self) -> None:
-        """Tell hubs which queues are parked, then claim those again that are to go on; what they do not hear, again."""
+        """Tell hubs which queues are parked, then claim those again that are to go on; what they do not hear, again.
+
+        A hub that is away holds up its own queues alone.
+        """
         if self._over:
             return
         heard = False
@@ -369,26 +375,40 @@ class PushedEngine:
                 self._client.keeper.soon(self._settle_claims, _AGAIN_S)
 
     def _claim(self) -> bool:
-        """Do so once; False: not all hubs have heard it."""
-        parked = [one for one in self._readers.values() if one.parked and not one.told]
-        if parked:
-            if not self._member.claim():
+        """Do so once, at each hub for itself; False: not all have heard it."""
+        parked: dict[Address, list[PackReader]] = {address: [] for address in self._unheard}
+        for reader in self._readers.values():
+            if reader.parked:
+                parked.setdefault(self._address(reader), []).append(reader)
+        heard = [self._claim_at(one, parked[one]) for one in sorted(parked, key=self._client.is_away)]
+        return all(heard)
+
+    def _claim_at(self, address: Address, parked: list[PackReader]) -> bool:
+        """Do so at one hub; False: it has not heard it."""
+        new = [one for one in parked if not one.told]
+        if new:
+            if self._member.claim((address,)):
                 return False
-            for reader in parked:
+            for reader in new:
                 reader.told = True
-        again = [
-            one for one in self._readers.values()
-            if one.parked and one.told and not (one.held_back or one.paused or one.n_open)
-        ]  # fmt: skip
+        again = [one for one in parked if not (one.held_back or one.paused or one.n_open)]
         for reader in again:
             reader.begin_anew()
             reader.parked = False
             if reader.held_back:  # since a moment: who has paused it may have seen it parked
                 self._park(reader)
-        if again or self._unheard:
-            self._unheard = True
-            self._unheard = not self._member.claim()
-        return not self._unheard
+        if again or address in self._unheard:
+            self._unheard.add(address)
+            if self._member.claim((address,)):
+                return False
+            self._unheard.discard(address)
+        return True
+
+    def _address(self, reader: PackReader) -> Address:
+        """Return where the hub of a queue is, which was known when the queue was taken."""
+        found = self._client.routes.address(reader.queue.broker_name)
+        assert found is not None, "what is known of a broker is never forgotten"
+        return found
 
     def _seek(self, key: str, offset: int, reply: Future[Reply]) -> None:
         """Move the group to another place of a queue."""
@@ -409,8 +429,8 @@ class PushedEngine:
         place = {EARLIEST: first, LATEST: last}.get(offset, max(offset, first))
         self._park(reader, SOUGHT)
         reader.begin_anew()
-        if not self._member.claim():
-            raise DataProxyError(f"not all brokers could be told of the seek of {reader.key}", retriable=True)
+        if self._member.claim((self._address(reader),)):
+            raise DataProxyError(f"the broker could not be told of the seek of {reader.key}", retriable=True)
         reader.told = True
         self._offsets.set(reader.queue, place)
         reader.begin_anew(place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import msgspec
@@ -99,11 +99,11 @@ class Member:
         if self._orderly and not self._broadcasting:
             keeper.every(_LOCK_S, self._renew_locks)
 
-    def data(self) -> ConsumerData | None:
-        """Return what a heartbeat says of this member.  Any thread."""
+    def data(self, broker: str) -> ConsumerData | None:
+        """Return what a heartbeat says of this member to a broker.  Any thread."""
         if self._over or self._chosen is not None or not self._admitted:
             return None
-        wanted = tuple(self._claim(one) if self._pushed else one for one in self.subscriptions.values())
+        wanted = tuple(self._claim(one, broker) if self._pushed else one for one in self.subscriptions.values())
         begin = {"first": ConsumeFrom.FIRST, "last": ConsumeFrom.LAST}.get(str(self._begin), ConsumeFrom.TIMESTAMP)
         return ConsumerData(
             self.group,
@@ -113,11 +113,11 @@ class Member:
             wanted,
         )
 
-    def _claim(self, wanted: Subscription) -> Subscription:
-        """Return what is wanted of a topic, with the queues that hubs are to push."""
+    def _claim(self, wanted: Subscription, broker: str) -> Subscription:
+        """Return what is wanted of a topic, with the queues that a broker is to push."""
         begins: dict[int, int] = {}
         for queue, reader in list(self.readers.items()):
-            if queue.topic == wanted.topic and not reader.parked:
+            if (queue.broker_name, queue.topic) == (broker, wanted.topic) and not reader.parked:
                 begins[queue.queue_id] = self._begins.get(queue, 0)
                 if self._broadcasting:  # nobody else knows where it is
                     with reader.lock:
@@ -239,7 +239,7 @@ class Member:
                 _LOG.warning("queues of topic %r: %s", topic, error.message)
                 again = True
         self.divided = True
-        if self._pushed and self._claimed != self._claims() and not self.claim():
+        if self._pushed and self._claimed != self._claims() and self.claim():
             again |= bool(self._client.unheard)
         if self._refused:  # by a broker that is new
             return
@@ -257,12 +257,12 @@ class Member:
     def _claims(self) -> frozenset[Queue]:
         return frozenset(queue for queue, reader in self.readers.items() if not reader.parked)
 
-    def claim(self) -> bool:
-        """Tell hubs which queues they are to push; False: not all of them have heard it."""
+    def claim(self, to: Collection[Address] | None = None) -> frozenset[Address]:
+        """Tell hubs which queues they are to push: ``to`` these, None: all.  Returns those that have not heard it."""
         claims = self._claims()
-        told = self._client.heartbeat()
-        self._claimed = claims if told else None
-        return told
+        untold = self._client.heartbeat(to)
+        self._claimed = None if untold or to is not None else claims
+        return untold
 
     def _again(self) -> None:
         self.rebalance()

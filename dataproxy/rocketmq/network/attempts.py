@@ -11,14 +11,17 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from dataproxy.errors import TransportError
+from dataproxy.process.threads import start_quiet
 from dataproxy.rocketmq.network.target import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from dataproxy._core.remoting.link import Link
     from dataproxy.rocketmq.network.seal import Seal, Trusted
 
-__all__ = ["Attempts"]
+__all__ = ["Attempts", "Beside"]
 
 
 class Attempts:
@@ -95,3 +98,52 @@ class Attempts:
             code = made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
             raise OSError(code, os.strerror(code))
+
+
+class _Making:
+    """A connection that a thread makes, for all who want it."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.link: Link | None = None
+        self.error: BaseException | None = None
+
+
+class Beside:
+    """Make connections on threads of their own, one for each server, for callers who wait for a moment only.
+
+    ``make`` returns the connection to a server.  Any thread.
+    """
+
+    def __init__(self, make: Callable[[Address], Link]) -> None:
+        self._make = make
+        self._lock = threading.RLock()
+        self._under_way: dict[Address, _Making] = {}
+
+    def open(self, address: Address, seconds: float) -> Link:
+        """Return the connection to a server; one that is not made in time is made all the same.
+
+        Raises TransportError, ClosedError.
+        """
+        with self._lock:
+            making = self._under_way.get(address)
+            if making is None:
+                making = _Making()
+                found = making  # of the thread's own
+                start_quiet("dataproxy-rocketmq-connect", lambda: self._run(address, found))
+                self._under_way[address] = making
+        if not making.done.wait(seconds):
+            raise TransportError(f"no connection to {address}: no answer in time", code="CONNECT_FAILED")
+        if making.error is not None:
+            raise making.error
+        assert making.link is not None
+        return making.link
+
+    def _run(self, address: Address, making: _Making) -> None:
+        try:
+            making.link = self._make(address)
+        except BaseException as error:  # noqa: BLE001 - who waits gets it
+            making.error = error
+        with self._lock:
+            self._under_way.pop(address, None)
+        making.done.set()

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from dataproxy._core.remoting.answers import Incoming
@@ -72,9 +72,8 @@ class Client:
         self.on_routes: Callable[[list[str]], None] = lambda _topics: None
         self.on_failed: Callable[[DataProxyError], None] = lambda _error: None
         self.producers: tuple[str, ...] = ()  # groups
-        self.unheard = ""  # why a broker that is there has not taken the newest heartbeat
-        self._unheard: set[str] = set()  # why brokers have not
-        self.consumer: Callable[[], ConsumerData | None] = lambda: None
+        self._unheard: dict[Address, DataProxyError] = {}  # why brokers have not taken the newest heartbeat
+        self.consumer: Callable[[str], ConsumerData | None] = lambda _name: None  # what a broker hears of it
         self.admits: Callable[[str, Address], bool] = lambda _name, _address: True  # a broker may hear of the consumer
         self.host = _own_host(self.names[0])
         self.id = str(ClientId(self.host, instance or f"{self._pid}#{time.time_ns()}", stream=stream))
@@ -117,36 +116,57 @@ class Client:
         """Return whether the caller runs on a thread that results of this client need."""
         return threading.get_ident() in (self.connections._thread.ident, self.keeper._thread.ident)
 
-    def heartbeat(self) -> bool:
-        """Tell all brokers that are known who this client is; False: some could not be told, and are next time."""
-        told, said = True, ""
-        unheard: set[str] = set()
-        consumer = self.consumer()
-        body = Heartbeat(
-            self.id, tuple(map(ProducerData, self.producers)), () if consumer is None else (consumer,)
-        ).write()  # fmt: skip
-        for name, places in self.routes.brokers().items():
-            for number, address in places.items():
-                if number != _MASTER and consumer is None:
+    @property
+    def unheard(self) -> str:
+        """Return why a broker that is there has not taken the newest heartbeat; empty: all have.  Any thread."""
+        found = (error.message for error in list(self._unheard.values()) if error.code != "CONNECT_FAILED")
+        return next(found, "")
+
+    def is_away(self, address: Address) -> bool:
+        """Return whether there is no connection to a broker, or it has not taken the newest heartbeat.  Any thread."""
+        return address in self._unheard or self.connections.get(address) is None
+
+    def heartbeat(self, to: Collection[Address] | None = None) -> frozenset[Address]:
+        """Tell brokers who this client is: ``to`` these, None: to all that are known.
+
+        Those that are not away are told first.  Returns which could not be told, and are next time.
+        """
+        untold: set[Address] = set()
+        places = [
+            (name, number, address)
+            for name, known in self.routes.brokers().items()
+            for number, address in known.items()
+        ]
+        for name, number, address in sorted(places, key=lambda place: self.is_away(place[2])):
+            if to is not None and address not in to:
+                continue
+            consumer = self.consumer(name)
+            if number != _MASTER and consumer is None:
+                continue
+            try:
+                if consumer is not None and not self.admits(name, address):
+                    untold.add(address)
                     continue
-                try:
-                    if consumer is not None and not self.admits(name, address):
-                        told = False
-                        continue
-                    answer = self.connections.call(address, Code.HEART_BEAT, {}, body)
-                    if answer.code != Answer.SUCCESS:
-                        raise answer_fault(address, "a heartbeat", answer)
-                except DataProxyError as error:
-                    if error.fatal:
-                        raise
-                    told = False
-                    if error.message not in self._unheard:  # once, until it is over
-                        _LOG.warning("no heartbeat: %s", error.message)
-                    unheard.add(error.message)
-                    if error.code != "CONNECT_FAILED":
-                        said = said or error.message
-        self._unheard, self.unheard = unheard, said
-        return told
+                self._tell(address, consumer)
+            except DataProxyError as error:
+                if error.fatal:
+                    raise
+                untold.add(address)
+                known = self._unheard.get(address)
+                if known is None or known.message != error.message:  # once, until it is over
+                    _LOG.warning("no heartbeat: %s", error.message)
+                self._unheard[address] = error
+            else:
+                self._unheard.pop(address, None)
+        return frozenset(untold)
+
+    def _tell(self, address: Address, consumer: ConsumerData | None) -> None:
+        """Send a broker a heartbeat, and wait for its answer.  Raises DataProxyError."""
+        consumers = () if consumer is None else (consumer,)
+        body = Heartbeat(self.id, tuple(map(ProducerData, self.producers)), consumers).write()
+        answer = self.connections.call(address, Code.HEART_BEAT, {}, body)
+        if answer.code != Answer.SUCCESS:
+            raise answer_fault(address, "a heartbeat", answer)
 
     def find(self, topic: str, *, template: bool = False) -> None:
         """Learn where a topic is.  Raises DiscoveryError."""

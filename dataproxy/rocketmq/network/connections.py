@@ -20,7 +20,7 @@ from dataproxy._core.remoting.link import Link, Request
 from dataproxy.errors import ClosedError, DataProxyError, RemoteProtocolError, TransportError
 from dataproxy.logs import logger
 from dataproxy.process.threads import is_ours, join, start_quiet
-from dataproxy.rocketmq.network.attempts import Attempts
+from dataproxy.rocketmq.network.attempts import Attempts, Beside
 from dataproxy.rocketmq.network.target import Address
 from dataproxy.shown import foreign
 
@@ -95,7 +95,10 @@ class Connections:
     def __init__(self, connect_s: float, call_s: float, watcher: _Watcher, trusted: Trusted | None = None) -> None:
         self.connect_s, self.call_s = min(connect_s, _LONGEST_S), call_s
         self.failure = ""  # why the thread that reads has ended before `close`
+        #: That a caller waits for a connection, at most; one that is not made by then is made all the same.
+        self.patience_s = math.inf
         self._watcher, self._trusted, self._attempts = watcher, trusted, Attempts()
+        self._beside = Beside(self._open)
         self.connects = 0  # that were made, since the beginning
         self._past_sent = self._past_read = 0  # bytes of connections that have ended
         self._links: dict[Address, Link] = {}
@@ -116,22 +119,32 @@ class Connections:
         self._thread = start_quiet("dataproxy-rocketmq-io", self._run)
 
     def open(self, address: Address) -> Link:
-        """Return the connection to a server, and make it if there is none; waits for up to ``connect_s``.
+        """Return the connection to a server, and make it if there is none.
 
-        Raises TransportError, ClosedError.
+        Waits for up to ``connect_s``, or ``patience_s`` if that is less.  Raises TransportError, ClosedError.
         """
         found = self._links.get(address)
         if found is not None:
             return found
+        if self.patience_s >= self.connect_s:
+            return self._open(address)
+        self._check_refused(address)
+        return self._beside.open(address, self.patience_s)
+
+    def _check_refused(self, address: Address) -> None:
+        """Raise TransportError for a server that could not be reached a moment ago."""
+        until, why = self._refused.get(address, (0.0, None))
+        if why is not None and time.monotonic() < until:
+            raise TransportError(why.message, code=why.code, hint=why.hint)
+
+    def _open(self, address: Address) -> Link:
         with self._lock:
             turn = self._connecting.setdefault(address, threading.Lock())
         with turn:
             found = self._links.get(address)
             if found is not None:
                 return found
-            until, why = self._refused.get(address, (0.0, None))
-            if why is not None and time.monotonic() < until:
-                raise TransportError(why.message, code=why.code, hint=why.hint)
+            self._check_refused(address)
             try:
                 return self._connect(address)
             except TransportError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import threading
 import time
@@ -14,6 +13,7 @@ from typing import Any, Final
 import pytest
 
 from dataproxy import AsyncConsumer, Consumer
+from tests.support.pushserver import full_port
 from tests.support.waiting import SECONDS, eventually
 
 _BOUND_S: Final = 4.0  # of a close that may take 0.1 s: less than any wait for a thread that does not end
@@ -25,26 +25,6 @@ def silent() -> Iterator[socket.socket]:
     """Return a server that takes connections, and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server
-
-
-@pytest.fixture
-def full_port() -> Iterator[int]:
-    """Return a port at which connections are begun, and never made: those that wait to be taken are too many."""
-    with contextlib.ExitStack() as held:
-        server = held.enter_context(socket.socket())
-        server.bind(("127.0.0.1", 0))
-        server.listen(0)
-        place = server.getsockname()
-        for _ in range(8):
-            one = socket.socket()
-            one.settimeout(0.1)
-            try:
-                one.connect(place)
-            except TimeoutError:
-                one.close()
-                break
-            held.enter_context(one)
-        yield place[1]
 
 
 def is_connecting(port: int) -> bool:
@@ -84,11 +64,12 @@ def test_a_close_of_an_event_loop_ends_a_handshake_that_has_no_answer(silent: so
     assert asyncio.run(main()) < _BOUND_S
 
 
-def test_a_close_ends_a_connection_that_is_not_made(full_port: int) -> None:
-    assert not is_connecting(full_port)
-    consumer = Consumer(f"rocketmq://127.0.0.1:{full_port}", **_LONG)
-    assert eventually(lambda: is_connecting(full_port))
-    close_soon(consumer)
+def test_a_close_ends_a_connection_that_is_not_made() -> None:
+    with full_port() as port:
+        assert not is_connecting(port)
+        consumer = Consumer(f"rocketmq://127.0.0.1:{port}", **_LONG)
+        assert eventually(lambda: is_connecting(port))
+        close_soon(consumer)
 
 
 def test_a_close_waits_for_no_look_up_of_a_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,13 +48,13 @@ def test_a_claim_that_fails_once_is_made_again(hub: Hub, monkeypatch: pytest.Mon
         client, failed = engine._client, threading.Event()
         real = client.heartbeat
 
-        def heartbeat() -> bool:
+        def heartbeat(*to: Any) -> Any:
             if failed.is_set():
-                return real()
+                return real(*to)
             failed.set()
             if how == "raises":
                 raise ClosedError("the connection has ended", retriable=True, fatal=False)
-            return False
+            return frozenset(*to)
 
         if what == "pause":
             monkeypatch.setattr(client, "heartbeat", heartbeat)
@@ -82,7 +82,7 @@ def test_a_heartbeat_goes_on_to_other_brokers_where_a_connection_ends(monkeypatc
 
             monkeypatch.setattr(client.connections, "call", call)
             before = len(two.requests(34))
-            assert not client.heartbeat() and len(two.requests(34)) > before
+            assert client.heartbeat() == {("127.0.0.1", one.port)} and len(two.requests(34)) > before
             monkeypatch.setattr(client.connections, "call", real)
 
 
