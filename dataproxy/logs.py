@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Hashable
 
-__all__ = ["Log", "logger", "lost_records"]
+__all__ = ["Log", "Repeats", "SparingLog", "left_out", "logger", "lost_records"]
 
 _REPEAT_SECONDS = 10.0
+_REMEMBERED = 1000  # kinds of records
 
 # Without this, warnings would go to stderr through logging's handler of last resort.
 logging.getLogger("dataproxy").addHandler(logging.NullHandler())
@@ -66,6 +68,48 @@ class Log:
     def exception(self, text: str, *args: object) -> None:
         """Write an error with the exception that is being handled.  Any thread."""
         self.log(logging.ERROR, text, *args, exc_info=True, stacklevel=2)
+
+
+class Repeats:
+    """Say which records come too often: equal ones are written at most once in ten seconds.  Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._last: dict[Hashable, float] = {}
+        self._left_out: dict[Hashable, int] = {}
+
+    def count(self, key: Hashable) -> int | None:
+        """Return how many records of this kind were left out since the last one, None: this one is to be, too."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._last.get(key, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
+                self._left_out[key] = self._left_out.get(key, 0) + 1
+                return None
+            if len(self._last) >= _REMEMBERED:  # servers may say any number of different things
+                self._last.clear()
+                self._left_out.clear()
+            self._last[key] = now
+            return self._left_out.pop(key, 0)
+
+
+class SparingLog:
+    """Write warnings to a logger: equal ones at most once in ten seconds, with how many were left out.  Any thread."""
+
+    def __init__(self, log: Log) -> None:
+        self._log, self._repeats = log, Repeats()
+
+    def warning(self, text: str, *args: object) -> None:
+        """Write a warning, unless an equal one was written a moment ago."""
+        if not self._log.isEnabledFor(logging.WARNING):
+            return
+        again = self._repeats.count(text % args)
+        if again is not None:
+            self._log.log(logging.WARNING, text + left_out(again), *args, stacklevel=2)
+
+
+def left_out(again: int) -> str:
+    """Return what a record says of so many equal ones that were left out; empty without any."""
+    return f" ({again} more like this were not logged)" if again else ""
 
 
 def _note(error: BaseException) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dataproxy._core.producer.results.dispatch import let_go, next_batch
 from dataproxy._core.producer.results.outcomes import results
 from dataproxy.lasterror import why
-from dataproxy.logs import Log, logger
+from dataproxy.logs import Log, Repeats, left_out, logger
 from dataproxy.numbers import (
     BROKER_CODES,
     CE_CONNECT_FAILED,
@@ -118,7 +118,7 @@ _OF_CONNECTIONS = {
 }
 _EACH = {CE_CONNECTED, CE_OUT, CE_RETURNED, CE_SWAPPED}  # the kinds of events that are logged every time
 _REPEAT_SECONDS = 10.0
-_REMEMBERED = 1000  # kinds, addresses and details
+_REMEMBERED = 1000  # groups
 _TIDY_SECONDS = 5.0  # between two searches for unused handles, which calls by name have made
 _IDLE_SECONDS = 3600.0
 _AT_ONCE = 256  # results that are made before they are handed over: so few that they start no garbage collection
@@ -128,8 +128,7 @@ class EventLog:
     """Turn events of the core into log records; equal events at most once in ten seconds, except rare ones."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[int, str, int], float] = {}
-        self._suppressed: dict[tuple[int, str, int], int] = {}
+        self._repeats = Repeats()
         self._unknown: set[str] = set()
 
     def write(self, kind: int, address: str, detail: int, said: str = "") -> None:
@@ -140,16 +139,9 @@ class EventLog:
             return
         if not logger.isEnabledFor(level):
             return
-        key = (kind, address, detail)
-        now = time.monotonic()
-        if kind not in _EACH and now - self._last.get(key, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
-            self._suppressed[key] = self._suppressed.get(key, 0) + 1
+        again = 0 if kind in _EACH else self._repeats.count((kind, address, detail))
+        if again is None:
             return
-        if len(self._last) >= _REMEMBERED:  # a proxy may send any number of different codes
-            self._last.clear()
-            self._suppressed.clear()
-        self._last[key] = now
-        again = self._suppressed.pop(key, 0)
         values = [address]
         if kind in (CE_CONNECT_FAILED, CE_LOST, CE_HANDSHAKE):
             values.append(why(kind, detail, said))
@@ -166,8 +158,7 @@ class EventLog:
         if said:
             text += ": %r"
             values.append(said)
-        if again:
-            text += f" ({again} more like this were not logged)"
+        text += left_out(again)
         logger.log(level, text, *values)
 
     def _tell_unknown(self, group: str, address: str, code: int) -> None:

@@ -170,7 +170,7 @@ class Member:
             except DiscoveryError as error:
                 self._troubles[""] = error.message
                 self._client.keeper.soon(self._join, _AGAIN_S)
-                _LOG.warning("%s", error.message)
+                self._client.warnings.warning("%s", error.message)
                 return
         self._troubles[""] = ""
         if self._chosen is None:
@@ -236,7 +236,7 @@ class Member:
                 if error.fatal:
                     return
                 self._troubles[topic] = error.message
-                _LOG.warning("queues of topic %r: %s", topic, error.message)
+                self._client.warnings.warning("queues of topic %r: %s", topic, error.message)
                 again = True
         self.divided = True
         if self._pushed and self._claimed != self._claims() and self.claim():
@@ -321,7 +321,7 @@ class Member:
             except DataProxyError as error:
                 if error.fatal:
                     raise
-                _LOG.warning("members of group %r: %s", self.group, error.message)
+                self._client.warnings.warning("members of group %r: %s", self.group, error.message)
                 continue  # another broker knows them, too
             if answer.code == Answer.SUCCESS:
                 return sorted(ConsumerIds.read(answer.body).consumer_id_list)
@@ -397,7 +397,7 @@ class Member:
             self._offsets.write(offsets)
             self._written |= offsets
         except (DataProxyError, OSError) as error:
-            _LOG.warning("offsets of group %r were not written: %s", self.group, error)
+            self._client.warnings.warning("offsets of group %r were not written: %s", self.group, error)
 
     def _lock(self, queues: list[Queue]) -> list[Queue]:
         """Return those of the queues that this member alone may read now."""
@@ -416,7 +416,7 @@ class Member:
             except DataProxyError as error:  # the other brokers' queues do not suffer from it
                 if error.fatal:
                     raise
-                _LOG.warning("queues of broker %r were not locked: %s", broker, error.message)
+                self._client.warnings.warning("queues of broker %r were not locked: %s", broker, error.message)
         return found
 
     def _unlock(self, queues: list[Queue]) -> None:
@@ -439,7 +439,7 @@ class Member:
                 if reader is not None:
                     reader.locked_until = time.monotonic() + _LOCK_VALID_S
         except DataProxyError as error:
-            _LOG.warning("locks of queues were not renewed: %s", error.message)
+            self._client.warnings.warning("locks of queues were not renewed: %s", error.message)
 
     def reset(self, offsets: Mapping[Queue, int]) -> None:
         """Go on at these offsets, which are written at once; queues of others are left aside."""

@@ -15,7 +15,7 @@ from typing import Final
 from dataproxy._core.remoting.answers import Incoming
 from dataproxy._core.remoting.link import Link
 from dataproxy.errors import ClosedError, ConfigError, DataProxyError, ForkedError
-from dataproxy.logs import logger
+from dataproxy.logs import SparingLog, logger
 from dataproxy.process.threads import check_native_threads
 from dataproxy.rocketmq.arguments import TlsOptions
 from dataproxy.rocketmq.network.connections import Connections, answer_fault
@@ -66,6 +66,7 @@ class Client:
         self._pid = os.getpid()
         self._over = False
         self.at_exit: Callable[[], object] = at_exit
+        self.warnings = SparingLog(_LOG)  #: of this client, and of the member that it is
         self.handlers: dict[int, Callable[[Address, Link, Incoming], None]] = {}  # requests of brokers, by code
         self.on_parted: Callable[[Address, DataProxyError], None] = lambda _address, _error: None
         self.on_heard: Callable[[Address, Link], None] = lambda _address, _link: None
@@ -154,7 +155,7 @@ class Client:
                 untold.add(address)
                 known = self._unheard.get(address)
                 if known is None or known.message != error.message:  # once, until it is over
-                    _LOG.warning("no heartbeat: %s", error.message)
+                    self.warnings.warning("no heartbeat: %s", error.message)
                 self._unheard[address] = error
             else:
                 self._unheard.pop(address, None)

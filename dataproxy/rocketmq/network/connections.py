@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from dataproxy._core.remoting.answers import Answer, Incoming
 from dataproxy._core.remoting.link import Link, Request
 from dataproxy.errors import ClosedError, DataProxyError, RemoteProtocolError, TransportError
-from dataproxy.logs import logger
+from dataproxy.logs import SparingLog, logger
 from dataproxy.process.threads import is_ours, join, start_quiet
 from dataproxy.rocketmq.network.attempts import Attempts, Beside
 from dataproxy.rocketmq.network.target import Address
@@ -113,6 +113,7 @@ class Connections:
         self._due = math.inf  # when the first request is late, or before
         self._due_lock = threading.RLock()
         self._closed = False
+        self._warnings = SparingLog(_LOG)
         self._epoll = select.epoll()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake, select.EPOLLIN)
@@ -283,7 +284,7 @@ class Connections:
             self._past_read += link.read_bytes
             waiting = link.close()
         if not self._closed:
-            _LOG.warning("%s", error.message)
+            self._warnings.warning("%s", error.message)
         for request in waiting:
             self._tell(request, error)
         self._watcher.parted(address, error)

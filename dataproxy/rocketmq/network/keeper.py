@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dataproxy.errors import DataProxyError
-from dataproxy.logs import logger
+from dataproxy.logs import SparingLog, logger
 from dataproxy.process.changes import Changes
 from dataproxy.process.threads import join, start_quiet
 
@@ -30,6 +30,7 @@ class Keeper:
         self._numbers = itertools.count()
         self._changes = Changes()
         self._over = False
+        self._warnings = SparingLog(_LOG)
         self._thread = start_quiet("dataproxy-rocketmq-keeper", self._run)
 
     def soon(self, body: Callable[[], object], seconds: float = 0.0) -> None:
@@ -86,6 +87,6 @@ class Keeper:
                 body()
             except DataProxyError as error:
                 if not self._over:  # else the end of the connections has ended it
-                    _LOG.warning("%s", error)
+                    self._warnings.warning("%s", error)
             except BaseException:  # noqa: BLE001 - it is logged, and the thread goes on
                 _LOG.log(logging.ERROR, "what was due has failed", exc_info=True)

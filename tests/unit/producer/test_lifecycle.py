@@ -2,9 +2,9 @@
 
 from types import SimpleNamespace
 
+from dataproxy import logs
 from dataproxy.outcomes import Report
 from dataproxy.producer import lifecycle
-from dataproxy.producer.results import dispatcher
 from dataproxy.producer.results.dispatcher import EventLog
 
 REFUSED = 8  # a frame, with a code
@@ -55,11 +55,11 @@ def test_what_raises_for_ever_is_closed_all_the_same(monkeypatch) -> None:
 
 
 def test_a_proxy_that_makes_up_codes_fills_no_memory(caplog, monkeypatch) -> None:
-    monkeypatch.setattr(dispatcher, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # nothing is said again later
+    monkeypatch.setattr(logs, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # nothing is said again later
     log = EventLog()
     for code in range(2000):
         log.write(REFUSED, "10.0.0.1:46801", code)
         log.write(REFUSED, "10.0.0.1:46801", code)
-    assert len(log._last) <= 1000
-    assert len(log._suppressed) <= 1000
+    assert len(log._repeats._last) <= 1000
+    assert len(log._repeats._left_out) <= 1000
     assert sum("10.0.0.1:46801" in record.getMessage() for record in caplog.records) == 2000
