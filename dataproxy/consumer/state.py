@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataproxy.logs import logger
+from dataproxy.process.changes import Event
 
 if TYPE_CHECKING:
     from dataproxy.consumer.group.asking import Refusal
@@ -66,9 +67,9 @@ class ConsumerState(Watcher):
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
         self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self.error: Exception | None = None  #: of the driver, which ended it
-        self.member = threading.Event()  #: a master has taken the registration
-        self.ended = threading.Event()
-        self.told = threading.Event()  #: a master has said what partitions there are
+        self.member = Event()  #: a master has taken the registration
+        self.ended = Event()
+        self.told = Event()  #: a master has said what partitions there are
         self._known: tuple[str, ...] = ()
 
     @property

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 
-__all__ = ["Changes"]
+__all__ = ["Changes", "Event"]
 
 
 class Changes:
@@ -50,3 +51,38 @@ class Changes:
             self._waiters.discard(waiter)
             with contextlib.suppress(RuntimeError):  # a signal handler has let it go meanwhile
                 waiter.release()
+
+
+class Event:
+    """Do what ``threading.Event`` does, and stay whole when a signal handler raises in a wait.  Any thread."""
+
+    __slots__ = ("_changes", "_is_set")
+
+    def __init__(self) -> None:
+        self._changes, self._is_set = Changes(), False
+
+    def is_set(self) -> bool:
+        """Tell whether it is set."""
+        return self._is_set
+
+    def set(self) -> None:
+        """Set it, and let everybody go who waits."""
+        with self._changes.lock:
+            self._is_set = True
+            self._changes.tell()
+
+    def clear(self) -> None:
+        """Let those wait who come from now on."""
+        self._is_set = False
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it is set, at most ``seconds`` (None: no limit), and tell whether it is."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while True:
+            with self._changes.lock:
+                if self._is_set:
+                    return True
+                waiter = self._changes.waiter()
+            self._changes.wait(waiter, threading.TIMEOUT_MAX if until is None else until - time.monotonic())
+            if until is not None and time.monotonic() >= until:
+                return self.is_set()

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from dataproxy.process.changes import Changes
+from dataproxy.process.changes import Changes, Event
 
 SIGNALS = 2000
 
@@ -129,3 +129,42 @@ def test_a_handler_may_tell_while_its_thread_tells() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_an_event_lets_go_who_waits_and_who_comes_later() -> None:
+    event, told = Event(), []
+    waiting = [threading.Thread(target=lambda: told.append(event.wait(60))) for _ in range(3)]
+    for one in waiting:
+        one.start()
+    assert not event.wait(0.01)
+    event.set()
+    for one in waiting:
+        one.join(30)
+    assert told == [True] * 3
+    assert event.wait() and event.is_set()
+    event.clear()
+    assert not event.wait(0)
+
+
+def test_an_event_stays_whole_when_a_handler_raises() -> None:
+    event, heard = Event(), 0
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        while heard < SIGNALS:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0002)
+                while True:
+                    event.wait(0)
+            except Interrupted:
+                heard += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    other = threading.Thread(target=event.set, daemon=True)
+    other.start()
+    other.join(30)
+    assert event.is_set()

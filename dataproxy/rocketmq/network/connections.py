@@ -19,6 +19,7 @@ from dataproxy._core.remoting.answers import Answer, Incoming
 from dataproxy._core.remoting.link import Link, Request
 from dataproxy.errors import ClosedError, DataProxyError, RemoteProtocolError, TransportError
 from dataproxy.logs import SparingLog, logger
+from dataproxy.process.changes import Event
 from dataproxy.process.threads import is_ours, join, start_quiet
 from dataproxy.rocketmq.network.attempts import Attempts, Beside
 from dataproxy.rocketmq.network.target import Address
@@ -74,7 +75,7 @@ class _Call(Answered):
     __slots__ = ("done", "found")
 
     def __init__(self) -> None:
-        self.done = threading.Event()
+        self.done = Event()
         self.found: Any = None
 
     def _answered(self, answer: Any) -> None:

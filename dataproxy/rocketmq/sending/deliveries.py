@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from dataproxy.errors import DataProxyError, DeliveryPending
 from dataproxy.logs import logger
 from dataproxy.problems import callback_problem
+from dataproxy.process.changes import Event
 from dataproxy.process.threads import is_ours
 from dataproxy.rocketmq.arguments import limit
 from dataproxy.rocketmq.network.connections import Answered
@@ -101,7 +102,7 @@ class Delivery(Answered):
         self._written = False  # and no answer is there
         self._maybe = False  # an attempt may have stored it
         self._result: Delivered | DataProxyError | None = None
-        self._event: threading.Event | None = None
+        self._event: Event | None = None
         self._callbacks: list[Callable[[Delivery], object]] | None = None
 
     @property
@@ -150,7 +151,7 @@ class Delivery(Answered):
             self._handler.check_may_wait()
             with _results:
                 if self._event is None and self._result is None:
-                    self._event = threading.Event()
+                    self._event = Event()
                 event = self._event
             if event is not None:
                 event.wait(patience)

@@ -23,6 +23,7 @@ from dataproxy.errors import (
     RemoteProtocolError,
     TransportError,
 )
+from dataproxy.process.changes import Changes
 from dataproxy.rocketmq.sending.deliveries import Delivered, Delivery
 from dataproxy.shown import foreign
 from dataproxy.wire.rocketmq.codes import Answer, answer_name
@@ -91,8 +92,9 @@ class Dispatcher:
     def __init__(self, client: Client, group: bytes, limits: Limits) -> None:
         self._client, self._group, self._limits = client, group, limits
         self._connections, self._routes = client.connections, client.routes
-        self._lock = threading.RLock()  # a signal handler may close the producer in the middle of a send
-        self._changed = threading.Condition(self._lock)
+        self._changes = Changes()
+        self._lock = self._changes.lock  # a signal handler may close the producer in the middle of a send
+        self._within = threading.Condition(self._lock)  # who waits there: such handlers alone
         self._waiters = 0  # for room
         self._flushes: list[_Flush] = []
         self._last = 0  # number of the last message
@@ -133,10 +135,16 @@ class Dispatcher:
 
         A signal handler may run between any two steps, and close the producer, or raise.
         """
+        now, size = delivery._begun, delivery._size
         try:
-            with self._lock:
-                now = self._take(delivery)
-                found = self._place(delivery, now)
+            while True:
+                with self._lock:
+                    if self._over or self._fits(size):
+                        self._take(delivery, now)
+                        found = self._place(delivery, now)
+                        break
+                self._wait_for_room(size, delivery._begun)
+                now = time.monotonic()  # the wait for room is not of its time
             self._go_on(delivery, found)
         except BaseException:
             if delivery._by and id(delivery) in self._open:  # it goes on without this thread
@@ -146,12 +154,8 @@ class Dispatcher:
         finally:
             delivery._by = 0
 
-    def _take(self, delivery: Delivery) -> float:
-        """Count a message as accepted, and return the time.  Needs the lock."""
-        now = delivery._begun
-        if self._bytes + delivery._size > self._limits.buffer_bytes and self._bytes:
-            self._wait_for_room(delivery._size)
-            now = time.monotonic()  # the wait for room is not of its time
+    def _take(self, delivery: Delivery, now: float) -> None:
+        """Count a message as accepted.  Needs the lock."""
         delivery._deadline = now + self._limits.delivery_timeout
         self._last = delivery._number = self._last + 1
         delivery._by = get_ident()
@@ -164,22 +168,45 @@ class Dispatcher:
         if not self._looking:
             self._looking = True
             self._connections.later(_LOOK_S, self._look)
-        return now
 
-    def _wait_for_room(self, size: int) -> None:
+    def _fits(self, size: int) -> bool:
+        return not self._bytes or self._bytes + size <= self._limits.buffer_bytes
+
+    def _wait_for_room(self, size: int, begun: float) -> None:
+        """Wait for room, at most ``max_block`` since ``begun``.  Raises BufferFullError."""
         limit = self._limits.max_block if not self._client.works_here() else 0.0
-        self._waiters += 1
+        with self._lock:
+            self._waiters += 1
         try:
-            found = self._changed.wait_for(
-                lambda: self._over or not self._bytes or self._bytes + size <= self._limits.buffer_bytes, limit
-            )
+            found = self._wait(lambda: self._over or self._fits(size), begun + limit - time.monotonic())
         finally:
-            self._waiters -= 1
+            with self._lock:
+                self._waiters -= 1
         if not found:
             raise BufferFullError(
                 f"{self._bytes} bytes wait to be delivered, allowed are {self._limits.buffer_bytes}",
                 hint="send more slowly, or raise buffer_bytes",
             )
+
+    def _wait(self, is_so: Callable[[], bool], seconds: float) -> bool:
+        """Wait until something is so, and tell whether it is.
+
+        A signal handler that interrupted its own thread while that had the lock gives it away for the time: it could
+        wait for ever for what others change under the lock.
+        """
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            with self._lock:
+                return self._within.wait_for(is_so, seconds)
+        until = time.monotonic() + seconds
+        while True:
+            with self._lock:
+                if is_so():
+                    return True
+                waiter = self._changes.waiter()
+            self._changes.wait(waiter, until - time.monotonic())
+            if time.monotonic() >= until:
+                with self._lock:
+                    return is_so()
 
     def wait_settled(self, seconds: float) -> int:
         """Wait until each message accepted so far has its result; return how many have none then.
@@ -193,17 +220,18 @@ class Dispatcher:
             own = frozenset(one._number for one in self._open.values() if one._by == me)
             flush = _Flush(self._last, sum(one._count for one in self._open.values() if one._by != me), own)
             self._flushes.append(flush)
-            try:
-                self._changed.wait_for(lambda: flush.left <= 0, seconds)
-            finally:
+        try:
+            self._wait(lambda: flush.left <= 0, seconds)
+        finally:
+            with self._lock:
                 self._flushes.remove(flush)
-            return max(0, flush.left)
+        return max(0, flush.left)
 
     def shut(self) -> None:
         """Take no more messages."""
         with self._lock:
             self._over = True
-            self._changed.notify_all()
+            self._tell()
 
     def _end(self, error: DataProxyError) -> None:
         """End everything: the client has failed.  Thread: the one that reads."""
@@ -459,8 +487,13 @@ class Dispatcher:
                     one.left -= delivery._count
                     wakes |= one.left <= 0
             if wakes:
-                self._changed.notify_all()
+                self._tell()
         delivery._settle(result)
+
+    def _tell(self) -> None:
+        """Let everybody look who waits.  Needs the lock."""
+        self._changes.tell()
+        self._within.notify_all()
 
     def _look(self) -> None:
         """End messages that have waited too long.  Thread: the one that reads."""

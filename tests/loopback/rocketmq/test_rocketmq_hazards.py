@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import signal
 import struct
 import threading
 import time
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dataproxy.errors import DataProxyError
+from dataproxy.errors import DataProxyError, DeliveryPending, FlushTimeout
 from dataproxy.rocketmq import Delivered, Producer, PullConsumer, PushConsumer, RetryLater
 from tests.support.rocketserver import RocketServer
 
@@ -182,3 +184,39 @@ def test_a_listener_that_ends_after_the_close_writes_into_no_file(tmp_path: Path
         finally:
             for file in files:
                 file.close()
+
+
+def test_waits_that_signals_interrupt_leave_the_producer_whole() -> None:
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(_number: int, _frame: object) -> None:
+        if is_armed:
+            raise Interrupted
+
+    is_armed, heard, other = False, 0, []
+    before = signal.signal(signal.SIGALRM, interrupt)
+    with RocketServer({"t": 1}) as server, Producer(server.target) as producer:
+        producer.send("t", b"first").result(10)
+        until = time.monotonic() + 60
+        while heard < 1500 and time.monotonic() < until:
+            delivery = producer.send("t", b"x")
+            try:
+                try:
+                    is_armed = True
+                    signal.setitimer(signal.ITIMER_REAL, 1e-6 * (heard % 300 + 1))  # once
+                    while True:
+                        with contextlib.suppress(DeliveryPending, FlushTimeout):
+                            delivery.result(0 if heard % 2 else 10)
+                            producer.flush(0 if heard % 4 == 1 else 10)
+                            producer.queues("t")
+                finally:
+                    is_armed = False
+            except Interrupted:
+                heard += 1
+            except (DataProxyError, RuntimeError) as error:  # the latter is one of a lock
+                other.append(error)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        assert (other, producer.flush(20).pending) == ([], 0)
+        assert producer.send("t", b"last").result(10).queue == 0
