@@ -25,6 +25,7 @@ _TRUE: Final = frozenset({"true", "yes", "on", "1"})
 _FALSE: Final = frozenset({"false", "no", "off", "0"})
 #: Between the filter items of a topic in text.  A shell needs no quotes for it, and no name has it.
 _ITEM_MARK: Final = "+"
+_WHOLE: Final = "sql:"  # begins a filter item that is not divided
 _TYPE_TEXT: Final = {
     "text": "text",
     "bool": "true or false",
@@ -394,12 +395,19 @@ def _topic_items(items: object) -> tuple[str, ...]:
     if items is None:
         return ()
     if isinstance(items, str):
-        items = [part.strip() for part in plain_text(items).split(_ITEM_MARK)]
+        text = _item_text(items)
+        items = [text] if text.startswith(_WHOLE) else [part.strip() for part in text.split(_ITEM_MARK)]
     if isinstance(items, (set, frozenset)):
         items = sorted(items, key=str)
     if not isinstance(items, (list, tuple)) or not all(isinstance(item, str) for item in items):
         raise ValueError(f"has {shown(items)} as filter items; give a list of texts")
-    return tuple(dict.fromkeys(map(plain_text, items)))
+    return tuple(dict.fromkeys(map(_item_text, items)))
+
+
+def _item_text(item: str) -> str:
+    """Return a filter item as a text; what is of a kind (`dataproxy.rocketmq.Sql`) has that in front of it."""
+    kind = getattr(type(item), "_filter_kind", "")
+    return f"{kind}:{plain_text(item)}" if kind else plain_text(item)
 
 
 def _parse_offsets(_option: Option, value: object) -> tuple[tuple[str, int], ...]:

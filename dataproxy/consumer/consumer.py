@@ -35,7 +35,8 @@ class Consumer(ConsumerBase):
 
     ``target``: ``tubemq://master1:8715,master2:8715`` (``tubemqs://`` with TLS), or a list of ``host:port``; or a hub
     that pushes, ``rocketmq://host:port`` (``rocketmqs://``), where what has no meaning is refused by its name.
-    ``group``: the consumer group.  ``topics``: names, or a mapping of names to filter items.
+    ``group``: the consumer group.  ``topics``: names, or a mapping of names to filter items; with ``rocketmq://`` to
+    tags, or to `dataproxy.rocketmq.Sql`.
     ``on_assigned(partition)`` and ``on_revoked(partition, lost)`` are called on a thread of their own; until
     ``release_wait`` after a revocation that is no loss, packs of the partition can be confirmed.  ``config``: a
     complete configuration; without it ``config_file``, ``DATAPROXY_CONSUMER_*`` variables and keyword options make one

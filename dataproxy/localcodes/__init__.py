@@ -524,6 +524,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "leave it out",
     ),
     LocalCode(
+        "AMBIGUOUS_FILTER",
+        "ConfigError",
+        "a filter of RocketMQ's messages may be a tag, and an expression of SQL92",
+        False,
+        "write sql: or tag: in front of it, as the error's text says",
+    ),
+    LocalCode(
         "NO_PARTITION",
         "ConfigError",
         "a partition was chosen by `assign` that the topics do not have now",

@@ -84,10 +84,10 @@ class _Work(NamedTuple):
 class PushConsumer:
     """Call ``listener`` with messages of topics, as a member of ``group``, until `close`.
 
-    ``topics``: names, or a mapping from names to tags (``"a || b"``) or `Sql`.  ``listener`` is called with a list of
-    up to ``batch`` messages of one queue, by ``threads`` threads at once.  When it returns they are done; when it
-    raises, they come again after a delay, up to ``max_attempts`` times, and become dead letters then (`RetryLater` says
-    more). Each message is seen at least once.
+    ``topics``: names, or a mapping from names to tags (``"a || b"``, or ``"tag:a || b"`` with whatever characters) or
+    `Sql`.  ``listener`` is called with a list of up to ``batch`` messages of one queue, by ``threads`` threads at once.
+    When it returns they are done; when it raises, they come again after a delay, up to ``max_attempts`` times, and
+    become dead letters then (`RetryLater` says more).  Each message is seen at least once.
 
     ``orderly``: queues are locked, and the messages of a queue come one after the other; those of a listener that
     raises come again after a second, before all others of their queue, without end unless ``max_attempts`` is given.

@@ -39,7 +39,8 @@ _TARGET = typer.Option(
     help="Masters: tubemq://host:port,..., or a hub that pushes: rocketmq://host:port (with TLS tubemqs, rocketmqs).",
 )
 _FILTER = typer.Option(
-    metavar="ITEM", help=r"Read only messages with this $msgType$ (InLong's streamId), or tag; may be repeated."
+    metavar="ITEM",
+    help=r"Read only messages with this $msgType$ (InLong's streamId), tag, or sql:EXPRESSION; may be repeated.",
 )
 _FROM = typer.Option(
     "--from",

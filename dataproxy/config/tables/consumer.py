@@ -43,8 +43,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "topics",
         (),
         "Topics to read, as a list, or as a mapping from each topic to its list of filter items. Filter items are the"
-        " values of `$msgType$` (InLong streamId) whose messages are wanted; of RocketMQ, tags. A topic without any"
-        " gives all messages. As"
+        " values of `$msgType$` (InLong streamId) whose messages are wanted; of RocketMQ, tags, or one expression of"
+        " SQL92 behind `sql:`. A topic without any gives all messages. As"
         " text: topics with commas between them, filter items behind `=` with `+` between them:"
         " `orders,clicks=view+buy`. Required.",
         importance="high",

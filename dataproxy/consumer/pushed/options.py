@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from dataproxy.errors import ConfigError
 from dataproxy.problems import shown
 from dataproxy.rocketmq.arguments import TlsOptions
-from dataproxy.rocketmq.group.shares import subscriptions
+from dataproxy.rocketmq.group.shares import SQL, TAG, check_clear, subscriptions
 
 if TYPE_CHECKING:
     from dataproxy.config import ConsumerConfig
@@ -88,14 +88,26 @@ def _text_of(secret: Secret) -> str:
 
 
 def wanted_of(config: ConsumerConfig, version: int) -> dict[str, Subscription]:
-    """Return what is subscribed: filter items are tags.  Raises ConfigError, InvalidMessageError."""
-    wanted = {}
-    for topic, tags in config.topics:
-        wrong = next((tag for tag in tags if not tag or not tag.isprintable() or set(tag) & set(" |*")), None)
-        if wrong is not None:
+    """Return what is subscribed: filter items are tags, or one expression.  Raises ConfigError, InvalidMessageError."""
+    return subscriptions({topic: _filter_of(topic, items) for topic, items in config.topics}, version)
+
+
+def _filter_of(topic: str, items: tuple[str, ...]) -> str:
+    """Return what is wanted of a topic as one text that names its kind, empty for everything.  Raises ConfigError."""
+    if any(item.startswith(SQL) for item in items):
+        if len(items) > 1:
             raise ConfigError(
-                f"topics: {shown(wrong)} of {topic!r} is not a tag",
-                hint="tags are not empty, and have no blanks, '|' and '*'; Sql is for dataproxy.rocketmq.PushConsumer",
+                f"topics: an expression of SQL92 stands alone, and {topic!r} has {len(items)} filter items",
+                hint="join them by OR: \"sql:n>3 OR TAGS='a'\"",
             )
-        wanted[topic] = " || ".join(tags)
-    return subscriptions(wanted, version)
+        return items[0]
+    for item in items:
+        tag = item.removeprefix(TAG)
+        if tag == item:
+            check_clear(topic, tag)
+        if not tag or not tag.isprintable() or set(tag) & set(" |*"):
+            raise ConfigError(
+                f"topics: {shown(item)} of {topic!r} is not a tag",
+                hint="tags are not empty, and have no blanks, '|' and '*'; write 'sql:...' for an expression of SQL92",
+            )
+    return TAG + " || ".join(item.removeprefix(TAG) for item in items) if items else ""
