@@ -20,13 +20,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.tubemq.runs import SIZES, Fields, Runs, in_turn
 from tests.support.tubekit import Servers
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "tubemq" / "broker.json"
-SIZES = {100: "100 B", 1000: "1 KB"}
-
-Fields = dict[str, float]
 
 
 class Clients(Servers):
@@ -54,26 +52,18 @@ class Clients(Servers):
         return found
 
 
-def _java_section(lines: list[Fields]) -> Fields:
+def java_section(lines: list[Fields]) -> Fields:
+    """Return the section of a run from what the Java client printed."""
     summary = lines[-1]
     return {"records": summary["messages"], "seconds": summary["seconds"], "cpu": summary["cpu"]}
 
 
-def _our_section(found: Fields) -> Fields:
+def our_section(found: Fields) -> Fields:
+    """Return the section of a run from what our client printed."""
     return {"records": found["records"], "seconds": found["seconds"], "cpu": found["cpu_user"] + found["cpu_sys"]}
 
 
-def _in_turn(ways: dict[str, Callable[[], Fields]], rounds: int) -> dict[str, list[Fields]]:
-    runs: dict[str, list[Fields]] = {way: [] for way in ways}
-    names = list(ways)
-    for i in range(rounds):
-        for way in (*names[i % len(names) :], *names[: i % len(names)]):
-            runs[way].append(ways[way]())
-            print(f"round {i + 1}: {way}: {runs[way][-1]}", flush=True)
-    return runs
-
-
-def consume(servers: Clients, size: int, messages: int, rounds: int) -> dict[str, list[Fields]]:
+def consume(servers: Clients, size: int, messages: int, rounds: int) -> Runs:
     """Fill a topic by our producer, and read it by all consumers."""
     topic, count = f"bench{size}", str(messages)
     servers.ours("tubesend", topic, count, "--size", str(size))
@@ -83,10 +73,10 @@ def consume(servers: Clients, size: int, messages: int, rounds: int) -> dict[str
 
     def ours(way: str) -> Callable[[], Fields]:
         words = ("--messages", count, "--size", str(size))
-        return lambda: _our_section(servers.ours("tubemq", topic, group(), way, *words))
+        return lambda: our_section(servers.ours("tubemq", topic, group(), way, *words))
 
     def java(way: str) -> Callable[[], Fields]:
-        return lambda: _java_section(servers.java(way, topic, group(), count))
+        return lambda: java_section(servers.java(way, topic, group(), count))
 
     ways = {
         "ours, bodies": ours("bodies"),
@@ -94,21 +84,21 @@ def consume(servers: Clients, size: int, messages: int, rounds: int) -> dict[str
         "java, pull": java("pull"),
         "java, push": java("push"),
     }
-    return _in_turn(ways, rounds)
+    return in_turn(ways, rounds)
 
 
-def produce(servers: Clients, size: int, messages: int, rounds: int) -> dict[str, list[Fields]]:
+def produce(servers: Clients, size: int, messages: int, rounds: int) -> Runs:
     """Send messages to a topic; Java's synchronous line sends a tenth of them."""
     topic, words = "sends", (f"size={size}", "retries=100")
     ways = {
-        "ours": lambda: _our_section(servers.ours("tubesend", topic, str(messages), "--size", str(size))),
-        "java, async": lambda: _java_section(servers.java("produce", topic, str(messages), "async=true", *words)),
-        "java, one by one": lambda: _java_section(servers.java("produce", topic, str(messages // 10), *words)),
+        "ours": lambda: our_section(servers.ours("tubesend", topic, str(messages), "--size", str(size))),
+        "java, async": lambda: java_section(servers.java("produce", topic, str(messages), "async=true", *words)),
+        "java, one by one": lambda: java_section(servers.java("produce", topic, str(messages // 10), *words)),
     }
-    return _in_turn(ways, rounds)
+    return in_turn(ways, rounds)
 
 
-def latency(servers: Clients, count: int, rounds: int) -> dict[str, list[Fields]]:
+def latency(servers: Clients, count: int, rounds: int) -> Runs:
     """Time single messages from before their send to their delivery in the same process."""
 
     def java(*words: str) -> Callable[[], Fields]:
@@ -124,10 +114,10 @@ def latency(servers: Clients, count: int, rounds: int) -> dict[str, list[Fields]
         "java, push": java(),
         "java, push, asks after 10 ms": java("empty-wait=10"),
     }
-    return _in_turn(ways, rounds)
+    return in_turn(ways, rounds)
 
 
-def _rates(title: str, runs: dict[str, list[Fields]]) -> None:
+def _rates(title: str, runs: Runs) -> None:
     print(f"\n{title}: median (lowest - highest)")
     for way, found in runs.items():
         rates = sorted(one["records"] / one["seconds"] / 1e6 for one in found)
@@ -138,7 +128,7 @@ def _rates(title: str, runs: dict[str, list[Fields]]) -> None:
         )
 
 
-def _times(title: str, runs: dict[str, list[Fields]]) -> None:
+def _times(title: str, runs: Runs) -> None:
     print(f"\n{title}: median of rounds (lowest - highest), ms")
     for way, found in runs.items():
         shown = []
@@ -155,7 +145,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
-    found: dict[str, dict[str, list[Fields]]] = {}
+    found: dict[str, Runs] = {}
     with tempfile.TemporaryDirectory() as home:
         servers = Clients(Path(home), "bench100:3 bench1000:3 sends:3 single:1")
         print("starting TubeMQ's master and broker ...", flush=True)

@@ -22,25 +22,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
-from benchmarks.floors import BUILT, ROOT, build
-from benchmarks.tubemq.broker import Clients, _java_section, _our_section
-from benchmarks.tubemq.floor import CLIENT, PARTITIONS, SERVERS, SIZES, TOPIC, _answers, _files, _free_port, _median
-from benchmarks.tubemq.hub import _cpu_of, _run, _started
+from benchmarks.floors import ROOT, build
+from benchmarks.tubemq.broker import Clients, java_section, our_section
+from benchmarks.tubemq.canned import CLIENT, PARTITIONS, SERVERS, TOPIC, Server, cpu_of, floor, started
+from benchmarks.tubemq.hub import run
+from benchmarks.tubemq.runs import SIZES, Fields, Runs, in_turn, measure_sizes, median
 
 RESULTS = ROOT / "benchmarks" / "results" / "tubemq" / "brokers.json"
 SENDS = "sends"
-
-Fields = dict[str, float]
-Runs = dict[str, list[Fields]]
-
-
-class Server(NamedTuple):
-    """A broker that clients reach, and its process."""
-
-    target: str
-    pid: int
 
 
 @contextmanager
@@ -58,21 +48,10 @@ def _tubemq(home: Path, size: int, count: int) -> Iterator[tuple[Clients, Server
         servers.run("stop", "tubemq-master", "tubemq-broker")
 
 
-@contextmanager
-def _floor(home: Path, size: int) -> Iterator[Server]:
-    """Run the broker in C, with a master that names it."""
-    port = _free_port()
-    served, _ = _answers(size)
-    broker = (str(BUILT / "tubebroker"), "--port", str(port), *_files(home, served, "answer"))
-    master = (sys.executable, "-m", "benchmarks.servers.tubemaster", str(port), TOPIC, str(PARTITIONS))
-    with _started(*broker) as (pid, _), _started(*master) as (_, port_of_master):
-        yield Server(f"tubemq://127.0.0.1:{port_of_master}", pid)
-
-
 def _measured(server: Server, client: Callable[[], Fields]) -> Fields:
-    before = _cpu_of(server.pid)
+    before = cpu_of(server.pid)
     found = client()
-    return {**found, "server_cpu": _cpu_of(server.pid) - before}
+    return {**found, "server_cpu": cpu_of(server.pid) - before}
 
 
 def _sent_by_ours(server: Server, size: int, count: int) -> Fields:
@@ -80,17 +59,17 @@ def _sent_by_ours(server: Server, size: int, count: int) -> Fields:
     done = subprocess.run(
         ("taskset", "-c", str(CLIENT), *words), cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=600
     )
-    return _our_section(json.loads(done.stdout.strip().splitlines()[-1]))
+    return our_section(json.loads(done.stdout.strip().splitlines()[-1]))
 
 
 def _java(kit: Clients, server: Server, command: str, *words: str) -> Fields:
     """Run TubeMQ's client against any of the servers; it is not pinned, as its compiler needs the other core too."""
     kit.address = server.target.removeprefix("tubemq://")
-    return _java_section(kit.java(command, *words))
+    return java_section(kit.java(command, *words))
 
 
 def _got_by_ours(server: Server, count: int) -> Fields:
-    return _run(server.target, server.pid, f"g{time.time_ns()}", count)
+    return run(server.target, server.pid, f"g{time.time_ns()}", count)
 
 
 def _got_by_java(kit: Clients, server: Server, count: int) -> Fields:
@@ -113,21 +92,16 @@ def _ways(kit: Clients, servers: dict[str, Server], size: int, count: int) -> di
     return found
 
 
-def _measure(size: int, rounds: int, count: int) -> Runs:
+def _measure(size: int, given: argparse.Namespace) -> Runs:
+    count = given.messages
     ours = (sys.executable, "-m", "benchmarks.tubemq.hub", "serve", str(size), str(count))
     with ExitStack() as stack:
         homes = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(3)]
         kit, tubemq = stack.enter_context(_tubemq(homes[0], size, count))
-        pid, target = stack.enter_context(_started(*ours, str(homes[1])))
-        servers = {"floor": stack.enter_context(_floor(homes[2], size)), "hub": Server(target, pid), "tubemq": tubemq}
-        ways = _ways(kit, servers, size, count)
-        runs: Runs = {way: [] for way in ways}
-        names = list(ways)
-        for i in range(rounds):
-            for way in (*names[i % len(names) :], *names[: i % len(names)]):
-                runs[way].append(ways[way]())
-                print(f"{SIZES[size]}, round {i + 1}: {way}: {runs[way][-1]}", flush=True)
-    return runs
+        pid, target = stack.enter_context(started(*ours, str(homes[1])))
+        canned, _ = stack.enter_context(floor(homes[2], size))
+        servers = {"floor": canned, "hub": Server(target, pid), "tubemq": tubemq}
+        return in_turn(_ways(kit, servers, size, count), given.rounds, f"{SIZES[size]}, ")
 
 
 def _report(size: int, runs: Runs) -> None:
@@ -139,7 +113,7 @@ def _report(size: int, runs: Runs) -> None:
 
     print(f"\n{SIZES[size]}: median (lowest - highest)")
     for way, found in runs.items():
-        rates, costs = _median(found, rate), _median(found, cost)
+        rates, costs = median(found, rate), median(found, cost)
         print(
             f"{way:20} {rates[0]:7.3f} M/s ({rates[1]:.3f} - {rates[2]:.3f})"
             f"   server {costs[0]:7.3f} CPU-s/M ({costs[1]:.3f} - {costs[2]:.3f})"
@@ -147,12 +121,12 @@ def _report(size: int, runs: Runs) -> None:
     for what in ("get, ours", "send, ours", "get, java", "send, java"):
         hub, tubemq = (runs[f"{what}, {place}"] for place in ("hub", "tubemq"))
         share, speed = (
-            _median(hub, cost)[0] / _median(tubemq, cost)[0],
-            _median(hub, rate)[0] / _median(tubemq, rate)[0],
+            median(hub, cost)[0] / median(tubemq, cost)[0],
+            median(hub, rate)[0] / median(tubemq, rate)[0],
         )
         print(f"{what}: the hub costs {share:.3f} of TubeMQ's broker, at {speed:.2f} of its rate")
-    floor = _median(runs["get, ours, hub"], rate)[0] / _median(runs["get, ours, floor"], rate)[0]
-    print(f"get, ours: {floor:.2f} of the floor")
+    share = median(runs["get, ours, hub"], rate)[0] / median(runs["get, ours, floor"], rate)[0]
+    print(f"get, ours: {share:.2f} of the floor")
 
 
 def main() -> None:
@@ -160,15 +134,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--messages", type=int, default=200_000)
-    parser.add_argument("--only", type=int, choices=list(SIZES), help="one size of bodies; nothing is written")
-    given = parser.parse_args()
     build()
-    found = {size: _measure(size, given.rounds, given.messages) for size in ([given.only] if given.only else SIZES)}
-    for size, runs in found.items():
-        _report(size, runs)
-    if not given.only:
-        RESULTS.parent.mkdir(parents=True, exist_ok=True)
-        RESULTS.write_text(json.dumps({SIZES[size]: runs for size, runs in found.items()}, indent=1) + "\n")
+    measure_sizes(parser, RESULTS, _measure, _report)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.floors import ROOT
-from benchmarks.tubemq.hub import _cpu_of
+from benchmarks.tubemq.canned import cpu_of
 from tests.support.foreignclients import JAVA, Answer, Client, took_apart
 
 RESULTS = ROOT / "benchmarks" / "results" / "tubemq" / "groups.json"
@@ -150,7 +150,7 @@ def measure(groups: int, members: int, seconds: float) -> dict[str, float]:
                 time.sleep(0.6)
             found = {"groups": groups, "members": groups * members, "seconds": seconds}
             for name, changes in (("still", False), ("changing", True)):
-                begun, cpu, told = time.monotonic(), _cpu_of(hub.pid), 0
+                begun, cpu, told = time.monotonic(), cpu_of(hub.pid), 0
                 leaving, staying = crowd.members[:groups], crowd.members[groups:]
                 if changes:
                     crowd.leave(leaving)
@@ -159,7 +159,7 @@ def measure(groups: int, members: int, seconds: float) -> dict[str, float]:
                     crowd.register(leaving)
                 told += _paced(crowd, crowd.members, seconds / 2)
                 spent = time.monotonic() - begun
-                found[f"{name}_percent"] = 100 * (_cpu_of(hub.pid) - cpu) / spent
+                found[f"{name}_percent"] = 100 * (cpu_of(hub.pid) - cpu) / spent
                 found[f"{name}_events"], found[f"{name}_seconds"] = told, spent
         finally:
             hub.kill()

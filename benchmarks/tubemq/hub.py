@@ -12,19 +12,19 @@ half of the messages per second of the C broker.  On a busy machine compare CPU 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.floors import BUILT, ROOT, build
-from benchmarks.tubemq.floor import CLIENT, PARTITIONS, SERVERS, SIZES, TOPIC, _answers, _files, _free_port, _median
+from benchmarks.floors import ROOT, build
+from benchmarks.tubemq.canned import CLIENT, PARTITIONS, TOPIC, Server, cpu_of, floor, started
+from benchmarks.tubemq.runs import SIZES, Fields, Runs, in_turn, measure_sizes, median
 
 RESULTS = ROOT / "benchmarks" / "results" / "tubemq" / "hub.json"
 WAYS = ("floor", "hub, memory", "hub, disk")
@@ -65,73 +65,50 @@ def read(target: str, group: str, count: int) -> None:
     print(json.dumps({"records": found, "seconds": seconds, "client_cpu": cpu}), flush=True)
 
 
-def _cpu_of(pid: int) -> float:
-    """Return the processor seconds of a process with all its threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-@contextmanager
-def _started(*command: str) -> Iterator[tuple[int, str]]:
-    """Run a server on its core; give its process and the first line that it prints."""
-    words = ("taskset", "-c", str(SERVERS), *command)
-    with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one:
-        try:
-            assert one.stdout is not None
-            line = one.stdout.readline().strip()
-            if not line:
-                raise SystemExit(f"{command[0]} has not started")
-            yield one.pid, line
-        finally:
-            one.kill()
-
-
-def _run(target: str, server: int, group: str, count: int) -> dict[str, float]:
+def run(target: str, server: int, group: str, count: int) -> Fields:
+    """Read a topic to its end in a process of its own; return what it took of both processes."""
     words = ("taskset", "-c", str(CLIENT), sys.executable, "-m", "benchmarks.tubemq.hub", "read", target, group)
     with subprocess.Popen((*words, str(count)), cwd=ROOT, stdout=subprocess.PIPE, text=True) as one:
         assert one.stdout is not None
         one.stdout.readline()
-        before = _cpu_of(server)
+        before = cpu_of(server)
         line = one.stdout.readline()
-        cpu = _cpu_of(server) - before
-    found: dict[str, float] = json.loads(line)
+        cpu = cpu_of(server) - before
+    found: Fields = json.loads(line)
     return {**found, "server_cpu": cpu}
 
 
-def _measure(size: int, rounds: int, count: int) -> dict[str, list[dict[str, float]]]:
-    served, _ = _answers(size)
-    runs: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
-    port = _free_port()
+def _measure(size: int, given: argparse.Namespace) -> Runs:
+    count = given.messages if size < 1000 else given.messages // 4
     ours = (sys.executable, "-m", "benchmarks.tubemq.hub", "serve", str(size), str(count))
-    with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as store:
-        broker = (str(BUILT / "tubebroker"), "--port", str(port), *_files(Path(home), served, "answer"))
-        master = (sys.executable, "-m", "benchmarks.servers.tubemaster", str(port), TOPIC, str(PARTITIONS))
-        with (
-            _started(*broker) as floor, _started(*master) as (_, port_of_master),
-            _started(*ours, "") as memory, _started(*ours, store) as disk,
-        ):  # fmt: skip
-            targets = dict(zip(WAYS, ((floor[0], f"tubemq://127.0.0.1:{port_of_master}"), memory, disk), strict=True))
-            for i in range(rounds):
-                for way in (*WAYS[i % len(WAYS) :], *WAYS[: i % len(WAYS)]):
-                    runs[way].append(_run(targets[way][1], targets[way][0], f"g{i}", count))
-                    print(f"{SIZES[size]}, round {i + 1}: {way}: {runs[way][-1]}", flush=True)
-    return runs
+    groups = iter(range(1 << 30))
+    with ExitStack() as stack:
+        home, store = (stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(2))
+        canned, _ = stack.enter_context(floor(Path(home), size))
+        hubs = [stack.enter_context(started(*ours, folder)) for folder in ("", store)]
+        servers = dict(zip(WAYS, (canned, *(Server(target, pid) for pid, target in hubs)), strict=True))
+
+        def read_from(server: Server) -> Fields:
+            return run(server.target, server.pid, f"g{next(groups)}", count)
+
+        ways = {way: functools.partial(read_from, server) for way, server in servers.items()}
+        return in_turn(ways, given.rounds, f"{SIZES[size]}, ")
 
 
-def _report(size: int, runs: dict[str, list[dict[str, float]]]) -> None:
-    def rate(one: dict[str, float]) -> float:
+def _report(size: int, runs: Runs) -> None:
+    def rate(one: Fields) -> float:
         return one["records"] / one["seconds"] / 1e6
 
     def cost(name: str) -> Any:
         return lambda one: one[name] / one["records"] * 1e6
 
     print(f"\n{SIZES[size]}: median (lowest - highest)")
-    floor = _median(runs["floor"], rate)[0]
+    base = median(runs["floor"], rate)[0]
     for way, found in runs.items():
-        middle, low, high = _median(found, rate)
-        server, client = _median(found, cost("server_cpu")), _median(found, cost("client_cpu"))
+        middle, low, high = median(found, rate)
+        server, client = median(found, cost("server_cpu")), median(found, cost("client_cpu"))
         print(
-            f"{way:12} {middle:6.2f} M/s ({low:.2f} - {high:.2f}), {middle / floor:.2f} of the floor   server"
+            f"{way:12} {middle:6.2f} M/s ({low:.2f} - {high:.2f}), {middle / base:.2f} of the floor   server"
             f" {server[0]:.3f} CPU-s/M ({server[1]:.3f} - {server[2]:.3f})   client {client[0]:.3f} CPU-s/M"
         )
 
@@ -141,17 +118,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--messages", type=int, default=1_000_000)
-    parser.add_argument("--only", type=int, choices=list(SIZES), help="one size of bodies; nothing is written")
-    given = parser.parse_args()
     build()
-    found = {}
-    for size in [given.only] if given.only else SIZES:
-        found[size] = _measure(size, given.rounds, given.messages if size < 1000 else given.messages // 4)
-    for size, runs in found.items():
-        _report(size, runs)
-    if not given.only:
-        RESULTS.parent.mkdir(parents=True, exist_ok=True)
-        RESULTS.write_text(json.dumps({SIZES[size]: runs for size, runs in found.items()}, indent=1) + "\n")
+    measure_sizes(parser, RESULTS, _measure, _report)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,93 @@
+"""Servers on a core of their own, the clients on another one; and the broker in C, which serves ready packs."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.floors import BUILT, ROOT
+from dataproxy.wire.tubemq import messages
+from tests.support.reference.tubemq import answered, checksum_of, cut
+
+__all__ = ["CLIENT", "PARTITIONS", "SERVERS", "TOPIC", "Server", "answers", "cpu_of", "files", "floor", "started"]
+
+TOPIC, PARTITIONS, _PACK_BYTES, _RECORD_HEAD = "bench", 3, 524_288, 52  # packs as large as TubeMQ's broker makes them
+CLIENT, SERVERS = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
+
+
+class Server(NamedTuple):
+    """What clients reach, and its process."""
+
+    target: str
+    pid: int
+
+
+def answers(size: int) -> tuple[dict[str, bytes], int]:
+    """Return the frames that the broker serves, by option, and how many messages its pack has."""
+    kinds: Any = messages
+    count = _PACK_BYTES // (_RECORD_HEAD + size)
+    body = bytes(ord("a") + i % 26 for i in range(size))
+    found = [
+        kinds.TransferedMessage(messageId=i, checkSum=checksum_of(body), payLoadData=body, flag=0) for i in range(count)
+    ]
+    pack = kinds.GetMessageResponseB2C(
+        success=True, errCode=200, errMsg="OK!", messages=found, currOffset=0, minLimitTime=0, escFlowCtrl=False,
+        currDataDlt=0, requireSlow=False, maxOffset=1 << 40,
+    )  # fmt: skip
+    fine = {"success": True, "errCode": 200, "errMsg": "OK!"}
+    served = {
+        "register": (15, kinds.RegisterResponseB2C(currOffset=0, maxOffset=1 << 40, **fine)),
+        "heartbeat": (16, kinds.HeartBeatResponseB2C(requireAuth=False, hasPartFailure=False, **fine)),
+        "get": (17, pack),
+        "commit": (18, kinds.CommitOffsetResponseB2C(currOffset=0, **fine)),
+    }
+    return {name: cut(0, answered(method, one.SerializeToString())) for name, (method, one) in served.items()}, count
+
+
+def files(folder: Path, frames: dict[str, bytes], kind: str) -> list[str]:
+    """Write frames to files, and return the options that name them."""
+    words = []
+    for name, frame in frames.items():
+        path = folder / f"{kind}-{name}"
+        path.write_bytes(frame)
+        words += [f"--{name}", str(path)]
+    return words
+
+
+@contextmanager
+def started(*command: str) -> Iterator[tuple[int, str]]:
+    """Run a server on its core; give its process and the first line that it prints."""
+    words = ("taskset", "-c", str(SERVERS), *command)
+    with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one:
+        try:
+            assert one.stdout is not None
+            line = one.stdout.readline().strip()
+            if not line:
+                raise SystemExit(f"{command[0]} has not started")
+            yield one.pid, line
+        finally:
+            one.kill()
+
+
+@contextmanager
+def floor(home: Path, size: int) -> Iterator[tuple[Server, int]]:
+    """Run the broker in C, with a master that names it; give the master's target, and the broker's port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = int(listener.getsockname()[1])
+    served, _ = answers(size)
+    broker = (str(BUILT / "tubebroker"), "--port", str(port), *files(home, served, "answer"))
+    master = (sys.executable, "-m", "benchmarks.servers.tubemaster", str(port), TOPIC, str(PARTITIONS))
+    with started(*broker) as (pid, _), started(*master) as (_, port_of_master):
+        yield Server(f"tubemq://127.0.0.1:{port_of_master}", pid), port
+
+
+def cpu_of(pid: int) -> float:
+    """Return the processor seconds of a process with all its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
