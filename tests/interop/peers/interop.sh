@@ -143,12 +143,24 @@ mqadmin() {
 }
 
 drive() {
-    local peer=$1 driver=$2 version=; shift 2
+    local peer=$1 driver=$2 version= lib; shift 2
     [ "$peer" != tubemq ] || version=${TUBE_CLIENT:-}
     jars "$peer" "$version"
-    exec "$java" -Xmx256m $opens -cp "$state/lib/$peer${version:+-$version}/*" "-Duser.home=$state" "-Dinterop.log=${INTEROP_LOG:-off}" \
+    lib=$state/lib/$peer${version:+-$version}
+    compiled "$lib" "$here/$peer/$driver.java"
+    exec "$java" -Xmx256m $opens -cp "$lib/classes:$lib/*" "-Duser.home=$state" "-Dinterop.log=${INTEROP_LOG:-off}" \
         "-Dlog4j2.configurationFile=$here/tubemq/log4j2.xml" -Drocketmq.client.logUseSlf4j=true "-Dlogback.configurationFile=$here/rocketmq/logback.xml" \
-        "$here/$peer/$driver.java" "$@"
+        "$driver" "$@"
+}
+
+# compiled LIB SOURCE: fills LIB/classes where it is older than the source; compiling costs more than most commands.
+compiled() {
+    local part=$1/classes-$$ stamp=$1/classes/.of-$(basename "$2")
+    [ ! "$stamp" -nt "$2" ] || return 0
+    mkdir -p "$part"
+    "${java}c" -cp "$1/*" -d "$part" "$2" >&2 || die "$2 does not compile"
+    touch "$part/.of-$(basename "$2")"
+    mv -T "$part" "$1/classes" 2>/dev/null || { mv -f "$part"/* "$part"/.of-* "$1/classes/"; rm -rf "$part"; } # one of the same name is replaced at once
 }
 
 expand() {
