@@ -12,7 +12,7 @@ import dataproxy
 from dataproxy.hub import Hub
 
 PACKAGES = Path(dataproxy.__file__).parents[1]
-SECONDS = 300  # for one test, on a busy machine; the first pays for Spark's start
+SECONDS = 600  # for one test, on a busy machine; the first pays for Spark's start
 _numbers = itertools.count()
 
 

@@ -60,7 +60,7 @@ def run(folder, environment, *arguments):
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

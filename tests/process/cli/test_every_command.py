@@ -186,15 +186,15 @@ NO_SERVER = {
 
 
 def cases():
-    for name, call in CALLS.items():
+    for place, (name, call) in enumerate(CALLS.items()):
         said = GONE if name == "send" else ""
         yield pytest.param(call._replace(said=said), "closed pipe", id=f"{name}-closed pipe")
         code, words = (0, f"the counts could not be written to stdout: {FULL}") if name == "send" else (1, FULL)
         yield pytest.param(call._replace(code=code, said=words), "full disk", id=f"{name}-full disk")
-        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-            if not name.startswith("--"):
-                said = "could not be written to stdout: the reader" if name == "send" else ""
-                yield pytest.param(call._replace(code=code, said=said), number, id=f"{name}-{number.name}")
+        number, code = ((signal.SIGINT, 130), (signal.SIGTERM, 143))[place % 2]  # all commands hear both in one place
+        if not name.startswith("--"):
+            said = "could not be written to stdout: the reader" if name == "send" else ""
+            yield pytest.param(call._replace(code=code, said=said), number, id=f"{name}-{number.name}")
     for circumstance, table in (("wrong file", WRONG_FILES), ("no server", NO_SERVER)):
         for name, calls in table.items():
             for number, call in enumerate(calls):
