@@ -82,12 +82,13 @@ class Producer:
             call_s=limits.request_timeout, stream=False, at_exit=self._close_at_exit,
             tls=TlsOptions(tls_ca, tls_certificate, tls_key, tls_key_password, tls_verify),
         )  # fmt: skip
-        self._client.producers = (self._group,)
-        self._limits = limits
-        self._dispatcher = Dispatcher(self._client, self._group.encode(), limits)
-        self._ids = iter(make_ids())
-        self._topics: set[str] = set()  # names that were checked
-        self._final: Report | None = None
+        with self._client.made_whole():
+            self._client.producers = (self._group,)
+            self._limits = limits
+            self._dispatcher = Dispatcher(self._client, self._group.encode(), limits)
+            self._ids = iter(make_ids())
+            self._topics: set[str] = set()  # names that were checked
+            self._final: Report | None = None
 
     def send(
         self,

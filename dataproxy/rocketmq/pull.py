@@ -80,23 +80,24 @@ class PullConsumer:
             call_s=check_limit("request_timeout", request_timeout), stream=True, at_exit=self.close,
             tls=TlsOptions(tls_ca, tls_certificate, tls_key, tls_key_password, tls_verify),
         )  # fmt: skip
-        self._client.on_failed = lambda _error: self._wake()
-        self._ends = QueueEnds(self._client)
+        with self._client.made_whole():
+            self._client.on_failed = lambda _error: self._wake()
+            self._ends = QueueEnds(self._client)
 
-        def make_reader(place: Queue, subscription: Subscription, offset: int) -> QueueReader:
-            return QueueReader(
-                self._client, group, place, subscription, offset, bounds=bounds, sink=self, commits=False
+            def make_reader(place: Queue, subscription: Subscription, offset: int) -> QueueReader:
+                return QueueReader(
+                    self._client, group, place, subscription, offset, bounds=bounds, sink=self, commits=False
+                )  # fmt: skip
+
+            self._member = Member(
+                self._client, group, wanted, push=False, broadcasting=False, orderly=False, begin=begin,
+                offsets=BrokerOffsets(self._client, group), make_reader=make_reader, leave=self._leave,
             )  # fmt: skip
-
-        self._member = Member(
-            self._client, group, wanted, push=False, broadcasting=False, orderly=False, begin=begin,
-            offsets=BrokerOffsets(self._client, group), make_reader=make_reader, leave=self._leave,
-        )  # fmt: skip
-        self._chooses = not wanted
-        if self._chooses:
-            self._member.choose({})
-        serve(self._client, self._member, None, lambda _run: None)
-        self._member.start()
+            self._chooses = not wanted
+            if self._chooses:
+                self._member.choose({})
+            serve(self._client, self._member, None, lambda _run: None)
+            self._member.start()
 
     @property
     def client_id(self) -> str:

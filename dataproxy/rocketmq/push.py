@@ -145,23 +145,35 @@ class PushConsumer:
             call_s=check_limit("request_timeout", request_timeout), stream=False, at_exit=self.close,
             tls=TlsOptions(tls_ca, tls_certificate, tls_key, tls_key_password, tls_verify),
         )  # fmt: skip
-        offsets: Offsets = kept or BrokerOffsets(self._client, group)
-        kind = PushedReader if push else QueueReader
-        make_reader = partial(kind, self._client, group, bounds=bounds, sink=self, commits=not broadcasting)
-        self._member = Member(
-            self._client, group, wanted, push=True, pushed=bool(push), broadcasting=self._broadcasting,
-            orderly=self._orderly, begin=begin, offsets=offsets, make_reader=make_reader, leave=self._leave,
-            stay=self._stay,
-        )  # fmt: skip
-        self._work: queue.SimpleQueue[Callable[[], None] | _Work | None] = queue.SimpleQueue()
-        self._orders: dict[QueueReader, _Order] = {}
-        self._lock = threading.RLock()  # of orders and counts; a signal handler may close in the middle
-        self._counts = dict.fromkeys(("received", "done", "failed", "again"), 0)
-        self._pace = 0.0  # seconds of a message, of late
-        self._closed = threading.Event()
-        self._serve(bool(push))
-        self._threads = [start_hearing(f"dataproxy-rocketmq-listener-{n}", self._listen) for n in range(threads)]
-        self._member.start()
+        with self._client.made_whole():
+            offsets: Offsets = kept or BrokerOffsets(self._client, group)
+            kind = PushedReader if push else QueueReader
+            make_reader = partial(kind, self._client, group, bounds=bounds, sink=self, commits=not broadcasting)
+            self._member = Member(
+                self._client, group, wanted, push=True, pushed=bool(push), broadcasting=self._broadcasting,
+                orderly=self._orderly, begin=begin, offsets=offsets, make_reader=make_reader, leave=self._leave,
+                stay=self._stay,
+            )  # fmt: skip
+            self._work: queue.SimpleQueue[Callable[[], None] | _Work | None] = queue.SimpleQueue()
+            self._orders: dict[QueueReader, _Order] = {}
+            self._lock = threading.RLock()  # of orders and counts; a signal handler may close in the middle
+            self._counts = dict.fromkeys(("received", "done", "failed", "again"), 0)
+            self._pace = 0.0  # seconds of a message, of late
+            self._closed = threading.Event()
+            self._serve(bool(push))
+            self._start(threads)
+
+    def _start(self, threads: int) -> None:
+        """Start the threads of listeners, and let the group know; if that fails, none of them is left behind."""
+        self._threads: list[threading.Thread] = []
+        try:
+            for n in range(threads):
+                self._threads.append(start_hearing(f"dataproxy-rocketmq-listener-{n}", self._listen))
+            self._member.start()
+        except BaseException:
+            for _ in range(threads):
+                self._work.put(None)
+            raise
 
     def _serve(self, push: bool) -> None:
         """Answer brokers, and take what hubs push."""

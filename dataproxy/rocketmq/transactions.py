@@ -66,8 +66,13 @@ class TransactionProducer(Producer):
         self._check = check
         self._asked: queue.Queue[tuple[Address, TransactionCheck, bytes] | None] = queue.Queue(_MOST_CHECKS)
         super().__init__(target, group, **options)
-        self._client.handlers[Code.CHECK_TRANSACTION_STATE] = self._take_check
-        self._checker = start_hearing("dataproxy-rocketmq-checks", self._run_checks)
+        with self._client.made_whole():
+            self._client.handlers[Code.CHECK_TRANSACTION_STATE] = self._take_check
+            try:
+                self._checker = start_hearing("dataproxy-rocketmq-checks", self._run_checks)
+            except BaseException:  # of a signal handler, too, when the thread runs already
+                self._asked.put(None)
+                raise
 
     def send_in_transaction(
         self,

@@ -94,22 +94,23 @@ class PushedEngine:
             target_of(config), instance="", connect_s=config.connect_timeout, call_s=config.call_timeout,
             stream=False, at_exit=_nothing, tls=tls_of(config),
         )  # fmt: skip
-        self._offsets, self._ends = BrokerOffsets(self._client, group), QueueEnds(self._client)
-        self._make = partial(
-            PackReader, self._client, group, bounds=Bounds(_ALL, _ALL, _ALL), sink=self, commits=True
-        )  # fmt: skip
-        self._member = Member(
-            self._client, group, wanted, push=True, pushed=True, broadcasting=False, orderly=False,
-            begin=_BEGINS[config.start], offsets=self._offsets, make_reader=self._make_reader, leave=self._leave,
-            stay=self._stay,
-        )  # fmt: skip
-        self._member.on_divided = self._divided
-        self._member.on_refused = lambda why: state.refused(Refusal(NO_PUSH, why))
-        self._client.on_failed = self._failed
-        self._client.on_parted = lambda _address, _error: self._client.keeper.soon(self._member.rejoin, _REJOIN_S)
-        serve(self._client, self._member, None, lambda _run: None)
-        serve_pushes(self._client, self._member)
-        self._member.start()
+        with self._client.made_whole():
+            self._offsets, self._ends = BrokerOffsets(self._client, group), QueueEnds(self._client)
+            self._make = partial(
+                PackReader, self._client, group, bounds=Bounds(_ALL, _ALL, _ALL), sink=self, commits=True
+            )  # fmt: skip
+            self._member = Member(
+                self._client, group, wanted, push=True, pushed=True, broadcasting=False, orderly=False,
+                begin=_BEGINS[config.start], offsets=self._offsets, make_reader=self._make_reader, leave=self._leave,
+                stay=self._stay,
+            )  # fmt: skip
+            self._member.on_divided = self._divided
+            self._member.on_refused = lambda why: state.refused(Refusal(NO_PUSH, why))
+            self._client.on_failed = self._failed
+            self._client.on_parted = lambda _address, _error: self._client.keeper.soon(self._member.rejoin, _REJOIN_S)
+            serve(self._client, self._member, None, lambda _run: None)
+            serve_pushes(self._client, self._member)
+            self._member.start()
 
     # --- what a consumer calls its core by
 

@@ -59,6 +59,7 @@ class Packs:
         self, confirm_s: float, *, awaited: bool, on_end: Callable[[PackReader], object],
         on_due: Callable[[float], object],
     ) -> None:  # fmt: skip
+        self._event = -1
         self._confirm_s, self._on_end, self._on_due = confirm_s, on_end, on_due
         self._changes = Changes()
         self._ready: deque[PackReader] = deque()
@@ -69,7 +70,8 @@ class Packs:
         self._bytes = 0
         self._due = 0.0  # when `expire_late` is due; 0: it is not
         self.ended = False  #: nothing is given out any more
-        self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) if awaited else -1
+        if awaited:
+            self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
     def __del__(self) -> None:
         if self._event >= 0:

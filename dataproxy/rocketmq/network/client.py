@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import os
 import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from dataproxy._core.remoting.answers import Incoming
@@ -79,8 +80,8 @@ class Client:
         self.host = _own_host(self.names[0])
         self.id = str(ClientId(self.host, instance or f"{self._pid}#{time.time_ns()}", stream=stream))
         self.connections = Connections(connect_s, call_s, self, trusted)
-        self.routes = Routes(self.names, self.connections)
         try:
+            self.routes = Routes(self.names, self.connections)
             self.keeper = Keeper()
         except BaseException:  # there is no thread more: the one that runs is not left behind
             self.connections.close()
@@ -88,6 +89,15 @@ class Client:
         self.keeper.every(_ROUTES_S, self.refresh)
         self.keeper.every(_HEARTBEAT_S, self.heartbeat)
         _open.add(self)
+
+    @contextlib.contextmanager
+    def made_whole(self) -> Iterator[None]:
+        """End everything if the block raises: half a consumer would go on to be a member of its group."""
+        try:
+            yield
+        except BaseException:
+            self.end()
+            raise
 
     def check(self) -> None:
         """Raise ForkedError in a forked child, ClosedError after ``close``, DataProxyError if it has failed."""
@@ -274,4 +284,7 @@ def _own_host(server: Address) -> str:
 def _close_all() -> None:
     for client in list(_open):
         if not client.inherited and threading.current_thread() is threading.main_thread():
-            client.at_exit()
+            try:
+                client.at_exit()
+            except Exception:  # noqa: BLE001 - the others are closed, too
+                _LOG.log(logging.ERROR, "a client could not be closed at the end of the process", exc_info=True)

@@ -94,6 +94,7 @@ class Connections:
     """
 
     def __init__(self, connect_s: float, call_s: float, watcher: _Watcher, trusted: Trusted | None = None) -> None:
+        self._wake = -1
         self.connect_s, self.call_s = min(connect_s, _LONGEST_S), call_s
         self.failure = ""  # why the thread that reads has ended before `close`
         #: That a caller waits for a connection, at most; one that is not made by then is made all the same.
@@ -118,7 +119,12 @@ class Connections:
         self._epoll = select.epoll()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake, select.EPOLLIN)
-        self._thread = start_quiet("dataproxy-rocketmq-io", self._run)
+        try:
+            self._thread = start_quiet("dataproxy-rocketmq-io", self._run)
+        except BaseException:  # of a signal handler, too, when the thread runs already
+            self._closed = True
+            os.eventfd_write(self._wake, 1)
+            raise
 
     def open(self, address: Address) -> Link:
         """Return the connection to a server, and make it if there is none.
@@ -339,7 +345,10 @@ class Connections:
             self._watcher.failed(error)
 
     def __del__(self) -> None:
-        os.close(self._wake)  # not before: `wake` may be called at any time, and the number be another file's by then
+        if self._wake >= 0:
+            os.close(
+                self._wake
+            )  # not before: `wake` may be called at any time, and the number be another file's by then
 
     def _turn(self) -> None:
         """Wait for something, and do it."""

@@ -31,7 +31,13 @@ class Keeper:
         self._changes = Changes()
         self._over = False
         self._warnings = SparingLog(_LOG)
-        self._thread = start_quiet("dataproxy-rocketmq-keeper", self._run)
+        try:
+            self._thread = start_quiet("dataproxy-rocketmq-keeper", self._run)
+        except BaseException:  # of a signal handler, too, when the thread runs already
+            with self._changes.lock:
+                self._over = True
+                self._changes.tell()
+            raise
 
     def soon(self, body: Callable[[], object], seconds: float = 0.0) -> None:
         """Call ``body`` once; what waits already to be called by then is not called twice."""
