@@ -441,7 +441,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     ),
     LocalCode(
         "NO_QUEUE",
-        "InvalidMessageError",
+        "DeliveryFailed",
         "a topic of RocketMQ has no queue with this number that takes messages",
         False,
         "`Producer.queues` of `dataproxy.rocketmq` names them",

@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 from dataproxy.errors import ConfigError
 from dataproxy.problems import seconds, shown
 
-__all__ = ["TlsOptions", "check_begin", "check_count", "check_limit", "limit"]
+__all__ = ["TlsOptions", "check_begin", "check_count", "check_instance", "check_limit", "limit", "uncopied"]
 
+_INSTANCE_MOST: Final = 200  # with the address in front of it, servers take 255
 _LONGEST_S: Final = 1e9  # thirty years, and no limit; the waits of `threading` take no infinity
 
 
@@ -56,3 +57,16 @@ def check_begin(value: object) -> str | int:
     if value in ("first", "last") or (type(value) is int and 0 <= value < 1 << 62):
         return value
     raise ConfigError(f"begin={shown(value)} is not 'first', 'last', a datetime, or ms since 1970")
+
+
+def check_instance(value: object) -> str:
+    """Return the name of an instance, which servers know a client by; empty: it gets one.  Raises ConfigError."""
+    if isinstance(value, str) and len(value) <= _INSTANCE_MOST and value.isprintable():
+        return value
+    raise ConfigError(f"instance={shown(value)} is not a text of up to {_INSTANCE_MOST} characters that can be printed")
+
+
+def uncopied(client: object) -> TypeError:
+    """Return the error of a client that is to be copied or pickled."""
+    kind = type(client).__name__
+    return TypeError(f"a {kind} owns threads and sockets and cannot be copied or pickled: make one in each process")

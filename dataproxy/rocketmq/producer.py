@@ -8,9 +8,16 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from dataproxy.errors import DataProxyError, DiscoveryError, FlushTimeout, InvalidMessageError, UndeliveredError
+from dataproxy.errors import (
+    DataProxyError,
+    DeliveryFailed,
+    DiscoveryError,
+    FlushTimeout,
+    InvalidMessageError,
+    UndeliveredError,
+)
 from dataproxy.problems import shown
-from dataproxy.rocketmq.arguments import TlsOptions, check_count, check_limit, limit
+from dataproxy.rocketmq.arguments import TlsOptions, check_count, check_limit, limit, uncopied
 from dataproxy.rocketmq.network.client import Client
 from dataproxy.rocketmq.sending.deliveries import Delivery
 from dataproxy.rocketmq.sending.dispatch import Dispatcher, Limits, Report
@@ -108,7 +115,8 @@ class Producer:
         ``tag`` and ``properties`` are what consumers choose by, ``keys`` what it can be looked up by.  ``delay_level``:
         1 to 18, see `DELAY_LEVELS`.  Messages with the same ``key`` go to the same queue; ``queue`` is the number of
         one.  Brokers work on several messages at once, so who needs an order waits for each result before he sends the
-        next message.  Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError.
+        next message.  Raises InvalidMessageError, ConfigError (``queue`` is no number), BufferFullError, ClosedError,
+        ForkedError.  A queue that is not there is the result's error (code ``NO_QUEUE``).
         """
         given = {} if properties is None else properties
         message = tuple.__new__(Message, (body, tag, keys, given, delay_level, key, flag))
@@ -132,7 +140,7 @@ class Producer:
         """Write a message to a broker, which does not answer: whether it is stored is not known.
 
         ``more``: as `send`.  Waits for the route and the connection where there is none yet.  Raises DiscoveryError,
-        TransportError, and as `send`.
+        TransportError, DeliveryFailed (`NO_QUEUE`), and as `send`.
         """
         queue = more.pop("queue", None)
         message = Message(body, **more)
@@ -238,6 +246,9 @@ class Producer:
             self._client.close()
         return self._final
 
+    def __reduce__(self) -> Any:
+        raise uncopied(self)
+
     def __enter__(self) -> Self:
         return self
 
@@ -271,14 +282,13 @@ class Producer:
         return delivery
 
     def _place(self, topic: str, key: str | bytes | None, queue: int | None) -> Queue:
-        """Return a queue, and wait for the route if it is not known.  Raises DiscoveryError, InvalidMessageError."""
+        """Return a queue, and wait for the route if it is not known.  Raises DiscoveryError, DeliveryFailed."""
         self._client.check()
         route = self._client.routes.known(topic) or self._client.routes.ask(topic, template=True)
         found = [] if route is None else [one for one in route.writable if queue in (None, one.queue_id)]
         if not found:
-            raise InvalidMessageError(
-                f"topic {topic!r} has no such queue that takes messages", details={"queue": queue}
-            )
+            text = f"topic {topic!r} has no {'queue' if queue is None else f'queue {shown(queue)}'} that takes messages"
+            raise DeliveryFailed(text, code="NO_QUEUE", details={"queue": queue})
         return found[(next(_turns) if key is None else _bucket(key)) % len(found)]
 
 

@@ -8,12 +8,12 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from dataproxy.errors import ClosedError, DiscoveryError, LocalProtocolError
 from dataproxy.problems import shown
 from dataproxy.process.changes import Changes
-from dataproxy.rocketmq.arguments import TlsOptions, check_begin, check_count, check_limit, limit
+from dataproxy.rocketmq.arguments import TlsOptions, check_begin, check_count, check_limit, limit, uncopied
 from dataproxy.rocketmq.group.backlog import Chunk
 from dataproxy.rocketmq.group.member import Member
 from dataproxy.rocketmq.group.offsets import BrokerOffsets, QueueEnds
@@ -248,6 +248,9 @@ class PullConsumer:
         self._client.keeper.close()
         self._member.leave()
         self._client.close()
+
+    def __reduce__(self) -> Any:
+        raise uncopied(self)
 
     def __enter__(self) -> Self:
         return self

@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from dataproxy.errors import ConfigError, DataProxyError
 from dataproxy.logs import logger
 from dataproxy.problems import callback_problem
 from dataproxy.process.threads import join, start_hearing
-from dataproxy.rocketmq.arguments import TlsOptions, check_begin, check_count, check_limit, limit
+from dataproxy.rocketmq.arguments import TlsOptions, check_begin, check_count, check_limit, limit, uncopied
 from dataproxy.rocketmq.group.again import send_again
 from dataproxy.rocketmq.group.backlog import Chunk
 from dataproxy.rocketmq.group.member import Member
@@ -247,6 +247,9 @@ class PushConsumer:
             self._client.close()
         if raised is not None:
             raise raised
+
+    def __reduce__(self) -> Any:
+        raise uncopied(self)
 
     def __enter__(self) -> Self:
         return self

@@ -18,7 +18,7 @@ from dataproxy._core.remoting.link import Link
 from dataproxy.errors import ClosedError, ConfigError, DataProxyError, ForkedError
 from dataproxy.logs import SparingLog, logger
 from dataproxy.process.threads import check_native_threads
-from dataproxy.rocketmq.arguments import TlsOptions
+from dataproxy.rocketmq.arguments import TlsOptions, check_instance
 from dataproxy.rocketmq.network.connections import Connections, answer_fault
 from dataproxy.rocketmq.network.keeper import Keeper
 from dataproxy.rocketmq.network.routes import Routes
@@ -78,7 +78,7 @@ class Client:
         self.consumer: Callable[[str], ConsumerData | None] = lambda _name: None  # what a broker hears of it
         self.admits: Callable[[str, Address], bool] = lambda _name, _address: True  # a broker may hear of the consumer
         self.host = _own_host(self.names[0])
-        self.id = str(ClientId(self.host, instance or f"{self._pid}#{time.time_ns()}", stream=stream))
+        self.id = str(ClientId(self.host, check_instance(instance) or f"{self._pid}#{time.time_ns()}", stream=stream))
         self.connections = Connections(connect_s, call_s, self, trusted)
         try:
             self.routes = Routes(self.names, self.connections)

@@ -286,7 +286,7 @@ class Dispatcher:
             self._connections.push(found)
         elif found is _wrong:
             text = f"topic {delivery._topic!r} has no queue {delivery._fixed} that takes messages"
-            self._refuse(delivery, InvalidMessageError(text, code="NO_QUEUE"))
+            self._refuse(delivery, DeliveryFailed(text, code="NO_QUEUE"), "NO_QUEUE")
         elif found is not None:
             self._client.keeper.soon(found)
 
@@ -456,9 +456,9 @@ class Dispatcher:
             wait = max(0.0, delivery._deadline - time.monotonic())
         self._connections.later(wait, lambda: self.dispatch(delivery))
 
-    def _refuse(self, delivery: Delivery, error: DataProxyError) -> None:
+    def _refuse(self, delivery: Delivery, error: DataProxyError, code: str = "SEND_REFUSED") -> None:
         self._fail(delivery, DeliveryFailed(
-            f"message {delivery.id} was not delivered: {error.message}", code="SEND_REFUSED", hint=error.hint,
+            f"message {delivery.id} was not delivered: {error.message}", code=code, hint=error.hint,
             details={**_facts(delivery), **error.details},
         ))  # fmt: skip
 

@@ -7,11 +7,11 @@ import os
 import socket
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from dataproxy.errors import InvalidMessageError
-from dataproxy.problems import body_type, plain_text, shown, size_problem
+from dataproxy.problems import body_type, plain_text, shown
 from dataproxy.wire.rocketmq.names import is_name
 
 __all__ = [
@@ -111,7 +111,7 @@ def encode(message: Message, id_: str, compress_above: int, more: Mapping[str, s
     if not body:
         raise InvalidMessageError("the body is empty", code="EMPTY_BODY", hint="brokers take no message without a body")
     if len(body) > _MOST:
-        raise size_problem(len(body), _MOST)
+        raise _too_large("a body", len(body), "split it")
     flag, sys_flag = message.flag, 0
     if type(flag) is not int or not -_INT <= flag < _INT:
         raise InvalidMessageError(f"flag {shown(flag)} is no number of 32 bits")
@@ -181,7 +181,7 @@ def _check(what: str, text: object) -> None:
         raise InvalidMessageError(f"{what} {shown(text)} holds \\x01 or \\x02, which divide properties")
 
 
-def batch_body(items: Iterable[Encoded]) -> bytes:
+def batch_body(items: Collection[Encoded]) -> bytes:
     """Return the messages of a batch as one body.  Raises InvalidMessageError if that is too large."""
     parts: list[bytes] = []
     for one in items:
@@ -192,8 +192,15 @@ def batch_body(items: Iterable[Encoded]) -> bytes:
         )  # fmt: skip
     body = b"".join(parts)
     if len(body) > _MOST:
-        raise size_problem(len(body), _MOST)
+        raise _too_large(f"a batch of {len(items)} messages", len(body), "send fewer at once")
     return body
+
+
+def _too_large(what: str, size: int, hint: str) -> InvalidMessageError:
+    return InvalidMessageError(
+        f"{what} has {size} bytes; brokers take up to {_MOST}", code="BODY_TOO_LARGE", hint=hint,
+        details={"size": size, "limit": _MOST},
+    )  # fmt: skip
 
 
 def retold(properties: Mapping[str, str], more: Mapping[str, str]) -> bytes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Callable
@@ -12,7 +14,14 @@ from typing import Any
 
 import pytest
 
-from dataproxy.errors import ConfigError, DataProxyError, DiscoveryError, ForkedError, InvalidMessageError
+from dataproxy.errors import (
+    ConfigError,
+    DataProxyError,
+    DeliveryFailed,
+    DiscoveryError,
+    ForkedError,
+    InvalidMessageError,
+)
 from dataproxy.rocketmq import Message, Producer, PullConsumer, PushConsumer, Queue, TransactionProducer
 from dataproxy.rocketmq.sending import deliveries
 from tests.support.rocketserver import RocketServer
@@ -193,3 +202,49 @@ def test_in_a_forked_child_nothing_waits_for_the_parent_s_threads() -> None:
         for one in (consumer, pulls):
             one.close()  # type: ignore[attr-defined]
         producer.close(0)
+
+
+def test_a_queue_that_is_not_there_has_the_code_that_the_manual_names() -> None:
+    with RocketServer({"t": 2}) as server:
+        producer = Producer(server.target, "p")
+        error = producer.send("t", b"x", queue=2).exception(20)
+        assert isinstance(error, DeliveryFailed) and error.code == "NO_QUEUE" and "queue 2" in str(error)
+        with pytest.raises(DeliveryFailed, match="topic 't' has no queue 2 that takes messages") as caught:
+            producer.send_oneway("t", b"x", queue=2)
+        assert caught.value.code == "NO_QUEUE"
+        producer.close()
+
+
+def test_what_is_too_large_is_said_in_words_of_rocketmq() -> None:
+    with RocketServer({"t": 1}) as server, Producer(server.target, "p", compress_above=0) as producer:
+        for send, what in (
+            (
+                lambda: producer.send("t", bytes(4_200_000)),
+                "a body has 4200000 bytes; brokers take up to 4194304; split",
+            ),
+            (lambda: producer.send_batch("t", [bytes(2_200_000)] * 2), "a batch of 2 messages has 44001"),
+        ):
+            with pytest.raises(InvalidMessageError, match=what) as caught:
+                send()
+            assert caught.value.code == "BODY_TOO_LARGE"
+
+
+@pytest.mark.parametrize("instance", [5, None, b"a", "a\nb", "x" * 201])
+def test_an_instance_that_no_server_would_take_is_refused_by_name(instance: Any) -> None:
+    with pytest.raises(ConfigError, match="instance="):
+        Producer("rocketmq://127.0.0.1:1", instance=instance)
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_clients_cannot_be_copied(way: Callable[[object], object]) -> None:
+    with RocketServer({"t": 1}) as server:
+        made = [
+            Producer(server.target),
+            TransactionProducer(server.target, "p", lambda _message: "commit"),
+            PullConsumer(server.target, "g", "t"),
+            PushConsumer(server.target, "g", "t", lambda _messages: None),
+        ]
+        for one in made:
+            with pytest.raises(TypeError, match=f"a {type(one).__name__} owns threads and sockets"):
+                way(one)
+            one.close()
