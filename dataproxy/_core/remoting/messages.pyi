@@ -1,6 +1,6 @@
-from typing import final
+from typing import Any, final
 
-__all__ = ["ReceivedMessage", "read_messages"]
+__all__ = ["ReceivedMessage", "read_messages", "unpack_more", "unpacker_of"]
 
 @final
 class ReceivedMessage:
@@ -48,3 +48,5 @@ class ReceivedMessage:
     def __len__(self) -> int: ...
 
 def read_messages(stored: bytes, broker: str) -> tuple[list[ReceivedMessage], int]: ...
+def unpacker_of(message: ReceivedMessage) -> Any: ...
+def unpack_more(tool: Any, packed: bytes, size: int, most: int) -> bytes: ...

@@ -9,26 +9,29 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from dataproxy._core.consumer.pack import Pack
 from dataproxy._core.consumer.pushedpack import (
     CONFIRMED,
     EXPIRED,
     ROLLED_BACK,
     give_out,
+    is_packed,
     make_pack,
     number_of,
     settle,
 )
 from dataproxy.consumer.outcomes import LATE, RENEWED, UNANSWERED
 from dataproxy.consumer.pushed.reader import PackReader, Waiting
+from dataproxy.consumer.pushed.unpacking import Unpacking
 from dataproxy.process.changes import Changes
 
 if TYPE_CHECKING:
-    from dataproxy._core.consumer.pack import Pack
     from dataproxy.rocketmq.group.backlog import Chunk
 
 __all__ = ["Out", "Packs"]
 
 _EARLY_S: Final = 0.001  # that a timer may come before its time
+_UNPACKED_MOST: Final = 64 << 20  # bytes of unpacked bodies that wait, from which on one queue's alone become more
 _NAMES: Final = {CONFIRMED: "confirmed", ROLLED_BACK: "rolled_back", EXPIRED: "expired"}
 
 
@@ -122,36 +125,79 @@ class Packs:
     # --- the application
 
     def take(self, consumer: object, seconds: float) -> Pack | None:
-        """Return the next pack, None: none came within the time, or none will come."""
+        """Return the next pack, None: none came within the time, or none will come.
+
+        Bodies that are packed are unpacked here, a portion at a time, and without the lock.
+        """
         until = time.monotonic() + seconds
         while True:
             with self._changes.lock:
                 found = None if self.ended else self._next(consumer)
                 left = until - time.monotonic()
-                if found is not None or left <= 0 or self.ended:
-                    return found
-                waiter = self._changes.waiter()
-            self._changes.wait(waiter, left)
+                if isinstance(found, Pack) or self.ended or (found is None and left <= 0):
+                    return found if isinstance(found, Pack) else None
+                waiter = self._changes.waiter() if found is None else None
+            if waiter is not None:
+                self._changes.wait(waiter, left)
+            elif isinstance(found, Unpacking) and not found.go_on():
+                with self._changes.lock:
+                    if self._ready and self._ready[0].unpacking is found:
+                        self._ready.rotate(-1)  # a queue with much to unpack lets the others have their turn
+                    if until <= time.monotonic():
+                        self._wake()  # whoever comes next goes on
+                        return None
 
-    def _next(self, consumer: object) -> Pack | None:
-        while self._ready:
+    def _next(self, consumer: object) -> Pack | Unpacking | None:
+        """Return the next pack, or what has to be unpacked before there is one; None: there is nothing to do."""
+        for _ in range(len(self._ready)):
             reader = self._ready[0]
             if reader.closed or reader.has_out or not reader.waiting:
                 self._pass_over(reader)
                 continue
-            waited = reader.waiting[0]
-            number, until = next(self._numbers), time.monotonic() + self._confirm_s
-            own = make_pack(waited.chunk.messages, reader.queue.topic, reader.key, number, waited.end)
-            pack = give_out(own, consumer)
-            self._watch(until)
-            out = Out(reader, waited, own, until)
-            # What a signal handler raises comes behind calls: it leaves a pack that expires, and none that is lost.
-            self._out[number] = reader.out = out
-            reader.n_open += 1
-            reader.waiting.popleft()
-            self._pass_over(reader)
-            return pack
+            unpacking = self._unpacking_of(reader)
+            if unpacking is None or unpacking.done:
+                return self._give(reader, unpacking, consumer)
+            if self._has_room(unpacking) and not unpacking.lock.locked():  # by another thread, which unpacks a portion
+                return unpacking
+            self._ready.rotate(-1)
         return None
+
+    def _unpacking_of(self, reader: PackReader) -> Unpacking | None:
+        """Return how far the first bodies of a queue are unpacked, None: they are not packed."""
+        chunk = reader.waiting[0].chunk
+        if reader.unpacking is None or reader.unpacking.chunk is not chunk:
+            reader.unpacking = Unpacking(chunk) if is_packed(chunk.messages) else None
+        return reader.unpacking
+
+    def _has_room(self, unpacking: Unpacking) -> bool:
+        """Return whether more may be unpacked of a queue: while much waits, only of the one that is furthest."""
+        sizes = [one.unpacking.bytes for one in self._ready if one.unpacking is not None]
+        return sum(sizes) < _UNPACKED_MOST or unpacking.bytes == max(sizes)
+
+    def _give(self, reader: PackReader, unpacking: Unpacking | None, consumer: object) -> Pack:
+        """Give out the first messages of a queue; all of them, or those that are unpacked."""
+        waited, bodies = reader.waiting[0], None if unpacking is None else unpacking.bodies
+        if bodies is not None and len(bodies) < len(waited.chunk.messages):
+            first, rest = (Waiting(one, waited.end) for one in waited.chunk.split(len(bodies)))
+            others = list(reader.waiting)[1:]
+            reader.waiting = deque((first, rest, *others))  # in one step, for the sake of signal handlers
+            self._count("fetched", 0)
+            self._held[0] += 1
+            waited = first
+        number, until = next(self._numbers), time.monotonic() + self._confirm_s
+        own = make_pack(waited.chunk.messages, reader.queue.topic, reader.key, number, waited.end, bodies)
+        pack = give_out(own, consumer)
+        self._watch(until)
+        out = Out(reader, waited, own, until)
+        # What a signal handler raises comes behind calls: it leaves a pack that expires, and none that is lost.
+        self._out[number] = reader.out = out
+        reader.n_open += 1
+        reader.waiting.popleft()
+        self._pass_over(reader)
+        if unpacking is not None:
+            reader.unpacking = None
+            self._changes.tell()  # there is room for others
+        return pack
 
     def _pass_over(self, reader: PackReader) -> None:
         """Take the first queue out of the line."""
@@ -225,6 +271,7 @@ class Packs:
             self._drop_waiting(reader, outcome)
 
     def _drop_waiting(self, reader: PackReader, outcome: int) -> None:
+        reader.unpacking = None
         while reader.waiting:
             n = len(reader.waiting.popleft().chunk.messages)
             self._count(_NAMES[outcome], n)

@@ -11,6 +11,7 @@ from dataproxy.rocketmq.group.reader import Sink
 if TYPE_CHECKING:
     from dataproxy._core.remoting.messages import ReceivedMessage
     from dataproxy.consumer.pushed.packs import Out
+    from dataproxy.consumer.pushed.unpacking import Unpacking
     from dataproxy.rocketmq.group.backlog import Chunk
     from dataproxy.wire.rocketmq.headers import Pushed
 
@@ -46,6 +47,7 @@ class PackReader(PushedReader):
         self.key = f"{queue.broker_name}:{queue.topic}:{queue.queue_id}"
         self.number = 0  # constant once it is known to the application
         self.waiting: deque[Waiting] = deque()
+        self.unpacking: Unpacking | None = None  # of the first that waits
         self.is_ready = False  # it is in the line of those that have a pack to give out
         self.out: Out | None = None  # the pack that the application has, before it asks for its end
         self.n_open = 0  # packs without an outcome that the application has, or had

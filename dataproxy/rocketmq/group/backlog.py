@@ -16,6 +16,11 @@ class Chunk(NamedTuple):
     number: int
     first: int
 
+    def split(self, n: int) -> tuple[Chunk, Chunk]:
+        """Return its first ``n`` messages, and the others, of which there is one at least."""
+        rest = self.messages[n:]
+        return Chunk(self.messages[:n], self.number, self.first), Chunk(rest, self.number, rest[0].offset)
+
 
 class Backlog:
     """Count what is out.  One thread at a time: the reader's lock."""
@@ -52,18 +57,24 @@ class Backlog:
         return made
 
     def finish(self, chunk: Chunk) -> bool:
-        """Count a chunk as done; False: it belongs to an older filling."""
+        """Count a chunk, or the first messages of one, as done; False: it belongs to an older filling."""
         if chunk.number != self.number or chunk.first not in self._out:
             return False
+        whole = self._out[chunk.first]
         self.hand_out(chunk)
-        del self._out[chunk.first]
+        if whole is not None and len(whole.messages) > len(chunk.messages):
+            _, rest = whole.split(len(chunk.messages))
+            others = self._out.items()
+            self._out = dict((rest.first, rest) if first == chunk.first else (first, one) for first, one in others)
+        else:
+            del self._out[chunk.first]
         self.finished = True
         return True
 
     def finish_first(self, chunk: Chunk, n: int) -> None:
         """Count the first ``n`` messages of the oldest chunk as done, the others as forgotten: they come again."""
         if chunk.number == self.number and next(iter(self._out), None) == chunk.first and 0 < n < len(chunk.messages):
-            rest = Chunk(chunk.messages[n:], chunk.number, chunk.messages[n].offset)
+            _, rest = chunk.split(n)
             others = list(self._out.items())[1:]
             self._out = {rest.first: rest, **dict(others)}
 

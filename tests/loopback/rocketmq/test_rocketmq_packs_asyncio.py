@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dataproxy import AsyncConsumer
+from dataproxy.consumer.pushed.unpacking import Unpacking
 from dataproxy.errors import ClosedError, ConfirmError, GroupRefusedError, LocalProtocolError
 from dataproxy.hub import Hub
 from dataproxy.rocketmq import Producer
@@ -86,6 +87,41 @@ def test_a_message_ends_a_wait_at_once_and_a_cancelled_one_loses_nothing(hub: Hu
             records = consumer.records()
             await asyncio.to_thread(send, hub, 1, 1)
             assert (await anext(records)).partition == "dataproxy:T:1"
+
+    asyncio.run(main())
+
+
+def test_a_large_packed_body_is_unpacked_in_several_turns_of_the_loop(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dataproxy.consumer.pushed.unpacking.PORTION", 1 << 14)
+    body = bytes(range(256)) * 8192
+    with Producer(hub.rocketmq_target, "p") as producer:
+        producer.send("T", body, queue=0).result(SECONDS)
+
+    async def main() -> None:
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        async with consume(hub) as consumer:
+            counting = asyncio.ensure_future(count())
+            portions: list[int] = []
+            real = Unpacking.go_on
+
+            def go_on(self: Unpacking) -> bool:
+                portions.append(turns)
+                return real(self)
+
+            monkeypatch.setattr(Unpacking, "go_on", go_on)
+            pack = await consumer.poll(SECONDS)
+            counting.cancel()
+            assert pack is not None and pack.bodies() == [body]
+            assert len(portions) >= len(body) >> 14 and len(set(portions)) == len(portions)
 
     asyncio.run(main())
 

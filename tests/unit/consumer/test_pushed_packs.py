@@ -49,13 +49,20 @@ class Bench:
 
     def push(self, reader: PackReader, n: int, session: int = 1, begin: int | None = None) -> bool:
         first = reader.backlog.next if begin is None else begin
+        return self.push_stored(reader, [(b"%d" % (first + i), 0) for i in range(n)], session, begin)
+
+    def push_stored(
+        self, reader: PackReader, bodies: list[tuple[bytes, int]], session: int = 1, begin: int | None = None
+    ) -> bool:
+        """Let a frame come with bodies as they are stored, each with its marks."""
+        first = reader.backlog.next if begin is None else begin
         stored = b"".join(
-            StoredMessage("T", reader.queue.queue_id, b"%d" % (first + i), queue_offset=first + i).write()
-            for i in range(n)
+            StoredMessage("T", reader.queue.queue_id, body, sys_flag=sys_flag, queue_offset=first + i).write()
+            for i, (body, sys_flag) in enumerate(bodies)
         )
         frame = Pushed(
             queue_offset=first, queue_id=reader.queue.queue_id, topic="T", consumer_group="g", session=session,
-            begin_offset=first, next_offset=first + n, max_offset=100,
+            begin_offset=first, next_offset=first + len(bodies), max_offset=100,
         )  # fmt: skip
         return reader.take(frame, read_messages(stored, "b")[0])
 

@@ -11,7 +11,9 @@ import pytest
 from dataproxy._core.consumer.pack import Pack
 from dataproxy._core.consumer.pushedpack import EXPIRED, ask_end, give_out, is_of, make_pack, number_of, settle
 from dataproxy._core.remoting.messages import read_messages
+from dataproxy.consumer.pushed.unpacking import Unpacking
 from dataproxy.errors import RemoteProtocolError
+from dataproxy.rocketmq.group.backlog import Chunk
 
 ZLIB, LZ4 = 1, 1 | 1 << 8
 
@@ -27,7 +29,10 @@ def stored(offset: int, body: bytes, properties: bytes = b"", sys_flag: int = 0,
 
 def pack_of(*messages: bytes) -> Pack:
     found, _ = read_messages(b"".join(messages), "b")
-    return make_pack(found, "T", "b:T:0", 7, 100)
+    unpacking = Unpacking(Chunk(found, 0, 0))
+    while not unpacking.go_on():
+        pass
+    return make_pack(found, "T", "b:T:0", 7, 100, unpacking.bodies)
 
 
 def test_bodies_and_properties_are_those_of_the_messages() -> None:

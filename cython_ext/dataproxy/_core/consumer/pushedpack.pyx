@@ -17,48 +17,56 @@ from dataproxy._core.remoting.messages cimport ReceivedMessage
 from dataproxy._core.wire.rocketmq.const cimport COMPRESSION_NONE, NAME_VALUE, PAIR
 from dataproxy._core.wire.rocketmq.stored cimport compression_of
 
-from dataproxy.errors import RemoteProtocolError
-
-__all__ = ["CONFIRMED", "EXPIRED", "ROLLED_BACK", "ask_end", "give_out", "is_of", "make_pack", "number_of", "settle"]
+__all__ = [
+    "CONFIRMED", "EXPIRED", "ROLLED_BACK", "ask_end", "give_out", "is_of", "is_packed", "make_pack", "number_of",
+    "settle",
+]
 
 CONFIRMED, ROLLED_BACK, EXPIRED = 1, 2, 3       # of TubePack.outcome
 
 
-cdef int _take(Pack pack, TubePack* p, list messages, list unpacked) except -1:
-    """Put messages into a pack.  Raises MemoryError."""
+cdef int _take(Pack pack, TubePack* p, list messages, list bodies) except -1:
+    """Put messages into a pack, with bodies that were unpacked.  Raises MemoryError."""
     cdef ReceivedMessage one
     cdef TubeItem* item
-    cdef bytes body
+    cdef object body
     for one in messages:
         item = &p.items[p.n]
         item.id, item.attribute, item.body = one.at.queue_offset, one.at.properties, one.at.body
         p.bytes += <int64_t>one.at.body.n
-        if compression_of(one.at.sys_flag) != COMPRESSION_NONE:
-            try:
-                body = one.body
-            except RemoteProtocolError as error:
-                if pack.faults is None:
-                    pack.faults = {}
-                pack.faults[p.n] = error
-            else:
-                unpacked.append(body)
-                p.memory += len(body)
-                item.body = slice_of(<const char*>body, len(body))
+        body = None if bodies is None else bodies[p.n]
+        if isinstance(body, bytes):
+            p.memory += len(<bytes>body)
+            item.body = slice_of(<const char*><bytes>body, len(<bytes>body))
+        elif body is not None:
+            if pack.faults is None:
+                pack.faults = {}
+            pack.faults[p.n] = body
         p.body_bytes += <int64_t>item.body.n
         p.n += 1
     return 0
 
 
-def make_pack(list messages not None, str topic not None, str partition not None, int64_t number, int64_t max_offset):
+def is_packed(list messages not None):
+    """Tell whether the body of any message has to be unpacked."""
+    cdef ReceivedMessage one
+    for one in messages:
+        if compression_of(one.at.sys_flag) != COMPRESSION_NONE:
+            return True
+    return False
+
+
+def make_pack(
+    list messages not None, str topic not None, str partition not None, int64_t number, int64_t max_offset, list bodies,
+):
     """Return the pack of messages of one frame, of which there is at least one, for whoever keeps account.
 
-    ``number``: by which it finds it again.  A body that cannot be unpacked raises its error where it is looked at.
-    Raises MemoryError.
+    ``number``: by which it finds it again.  ``bodies``: for each message its unpacked body, None if it was not packed,
+    or the error that is raised where it is looked at; None: none was packed.  Raises MemoryError.
     """
     cdef ReceivedMessage first = messages[0]
     cdef TubePack* p = <TubePack*>calloc(1, sizeof(TubePack))
     cdef Pack pack
-    cdef list unpacked = []
     if p == NULL:
         raise MemoryError("no memory for a pack")
     p.items = <TubeItem*>calloc(<size_t>len(messages), sizeof(TubeItem))
@@ -69,8 +77,8 @@ def make_pack(list messages not None, str topic not None, str partition not None
     p.offset, p.pair_mark, p.sign_mark = first.at.queue_offset, PAIR, NAME_VALUE
     pack = Pack.make(p, None, topic, partition)
     p.memory = <int64_t>(sizeof(TubePack) + <size_t>len(messages) * sizeof(TubeItem)) + len(first.data)
-    _take(pack, p, messages, unpacked)
-    pack.data = (messages, unpacked)
+    _take(pack, p, messages, bodies)
+    pack.data = (messages, bodies)
     return pack
 
 

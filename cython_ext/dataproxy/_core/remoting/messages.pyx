@@ -19,7 +19,7 @@ from dataproxy._core.wire.rocketmq.stored cimport (
 
 from dataproxy.errors import RemoteProtocolError
 
-__all__ = ["ReceivedMessage", "read_messages"]
+__all__ = ["ReceivedMessage", "read_messages", "unpack_more", "unpacker_of"]
 
 cdef enum:
     UNPACKED_MOST = 67108864    # bytes of a body that was compressed
@@ -42,17 +42,47 @@ cdef str _host_text(const Host* host):
     return f"[{address}]:{host.port}" if host.n == 16 else f"{address}:{host.port}"
 
 
-cdef bytes _unpacked(bytes packed):
-    """Return what zlib packed.  Raises RemoteProtocolError."""
-    unpacker = zlib.decompressobj()
+def unpacker_of(ReceivedMessage message not None):
+    """Return the tool that unpacks a body, None for one that is not packed.
+
+    Raises RemoteProtocolError: it is packed otherwise than by zlib.
+    """
+    cdef int how = compression_of(message.at.sys_flag)
+    if how == COMPRESSION_NONE:
+        return None
+    if how == COMPRESSION_ZLIB:
+        return zlib.decompressobj()
+    raise RemoteProtocolError(
+        f"the body of a message is compressed with {NAMES.get(how, 'an unknown method')}",
+        retriable=False, hint="packed_body has its bytes as they came")
+
+
+def unpack_more(object tool not None, bytes packed not None, Py_ssize_t size, Py_ssize_t most):
+    """Return the next bytes of a body of which there are ``size`` by now, at most ``most``; ``packed`` is what is left.
+
+    It is complete when ``tool.eof`` says so.  Raises RemoteProtocolError.
+    """
     try:
-        found = unpacker.decompress(packed, UNPACKED_MOST)
+        found = tool.decompress(packed, min(most, UNPACKED_MOST - size))
     except zlib.error as error:
         raise RemoteProtocolError(f"the body of a message is no zlib: {error}", retriable=False) from None
-    if not unpacker.eof:
-        what = f"is larger than {UNPACKED_MOST} bytes" if len(found) >= UNPACKED_MOST else "has no end"
-        raise RemoteProtocolError(f"the compressed body of a message {what}", retriable=False)
+    if not tool.eof and size + len(found) >= UNPACKED_MOST:
+        raise RemoteProtocolError(
+            f"the compressed body of a message is larger than {UNPACKED_MOST} bytes", retriable=False)
+    if not tool.eof and not found and not tool.unconsumed_tail:
+        raise RemoteProtocolError("the compressed body of a message has no end", retriable=False)
     return found
+
+
+cdef bytes _unpacked(object tool, bytes packed):
+    """Return what zlib packed.  Raises RemoteProtocolError."""
+    cdef list parts = []
+    cdef Py_ssize_t size = 0
+    while not tool.eof:
+        parts.append(unpack_more(tool, packed, size, UNPACKED_MOST))
+        size += len(parts[len(parts) - 1])
+        packed = tool.unconsumed_tail
+    return b"".join(parts)
 
 
 @cython.final
@@ -81,14 +111,8 @@ cdef class ReceivedMessage:
     @property
     def body(self) -> bytes:
         """Return the bytes, unpacked.  Raises RemoteProtocolError: they are packed otherwise than by zlib."""
-        cdef int how = compression_of(self.at.sys_flag)
-        if how == COMPRESSION_NONE:
-            return _taken(self.at.body)
-        if how == COMPRESSION_ZLIB:
-            return _unpacked(_taken(self.at.body))
-        raise RemoteProtocolError(
-            f"the body of a message is compressed with {NAMES.get(how, 'an unknown method')}",
-            retriable=False, hint="packed_body has its bytes as they came")
+        tool = unpacker_of(self)
+        return _taken(self.at.body) if tool is None else _unpacked(tool, _taken(self.at.body))
 
     @property
     def packed_body(self) -> bytes:
