@@ -49,10 +49,13 @@ class Membership:
         """34: take a client with its groups and subscriptions."""
         call = request.call
         self._pushes.met(call.connection, call.local)
-        for group in self._registry.heartbeat(_peer(request), call.body, request.now):
+
+        def admit(group: str) -> None:  # before it has a member: who is refused is none
             config = self._registry.configs.get(group)
             if config is not None and config.retry_queue_nums > 0:
                 self._topics.retry(group, config.retry_queue_nums, request.now)
+
+        self._registry.heartbeat(_peer(request), call.body, request.now, admit)
         return Answer()
 
     def subscribed(self, connection: int, group: str, found: Mapping[str, Subscription], now: float) -> None:

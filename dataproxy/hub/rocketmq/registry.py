@@ -113,15 +113,17 @@ class Registry:
 
     # --- comings and goings
 
-    def heartbeat(self, peer: Peer, body: bytes, now: float) -> tuple[str, ...]:
-        """Take a heartbeat (34) and return the consumer groups that are new here.
+    def heartbeat(
+        self, peer: Peer, body: bytes, now: float, admit: Callable[[str], None] = lambda _group: None
+    ) -> tuple[str, ...]:
+        """Take a heartbeat (34) and return the consumer groups that are new here, each of which ``admit`` may refuse.
 
         Raises RefusedError, and RemoteProtocolError for a body that cannot be read; then nothing has changed.
         """
         self._now = now
         if peer.connection in self._evicted:
             raise RefusedError(Answer.SYSTEM_ERROR, "this connection was evicted, and ends: come by another one")
-        return self._heartbeats.take(peer, body, now)
+        return self._heartbeats.take(peer, body, now, admit)
 
     def unregister(self, connection: int, header: Unregister, now: float) -> None:
         """Let a client leave a group of each kind (35); from another connection than its heartbeats it leaves none."""

@@ -6,6 +6,7 @@ with the same digest only lets the records begin anew that it made.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -43,10 +44,11 @@ class Heartbeats:
         self._used = 0
         self.shortcuts = 0
 
-    def take(self, peer: Peer, body: bytes, now: float) -> tuple[str, ...]:
+    def take(self, peer: Peer, body: bytes, now: float, admit: Callable[[str], None]) -> tuple[str, ...]:
         """Take a heartbeat and return the consumer groups that are new here.
 
-        All of it holds, or nothing.  Raises RefusedError, and RemoteProtocolError for a body that cannot be read.
+        All of it holds, or nothing.  ``admit`` is called with each group that is to be new, and may refuse it.  Raises
+        RefusedError, and RemoteProtocolError for a body that cannot be read.
         """
         digest = blake2b(body, digest_size=_DIGEST).digest()
         last = self._last.get(peer.connection)
@@ -56,6 +58,8 @@ class Heartbeats:
         said = Heartbeat.read(body)
         self._check(peer.connection, said, len(body))
         new = tuple(data.group_name for data in said.consumer_data_set or () if not self._members.has(data.group_name))
+        for group in dict.fromkeys(new):
+            admit(group)
         whole = True
         for data in said.consumer_data_set or ():
             whole &= self._members.register(peer, said.client_id, data, now)

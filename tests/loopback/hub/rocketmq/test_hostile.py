@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from dataproxy.hub import Hub
+from dataproxy.hub.rocketmq.topics import table
 from dataproxy.wire.rocketmq.codes import Code
 from tests.native import probe_rocketmq as wire
 from tests.support.remoting import Remote
@@ -37,6 +38,29 @@ def heartbeat(client: str, group: str, tags: str = "*") -> bytes:
         "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET", "subscriptionDataSet": [wish],
     }  # fmt: skip
     return json.dumps({"clientID": client, "producerDataSet": [], "consumerDataSet": [group_of]}).encode()
+
+
+@pytest.mark.parametrize("group", ["a b", "\u00e9", "g" * 121, "a/b"])
+def test_a_group_that_can_have_no_topic_of_retries_is_refused_each_time_and_has_no_member(hub: Hub, group: str) -> None:
+    with Remote(hub.rocketmq_port) as remote:
+        for _ in range(2):
+            refused = asked(remote, Code.HEART_BEAT, heartbeat("c", group))
+            assert (refused["code"], b"%RETRY%" in refused["remark"]) == (1, True)
+        assert asked(remote, Code.GET_CONSUMER_LIST_BY_GROUP, consumerGroup=group)["code"] == 1
+        assert asked(remote, Code.HEART_BEAT, heartbeat("c", "g" * 120))["code"] == 0
+
+
+def test_a_heartbeat_for_which_there_is_no_room_for_a_topic_makes_no_member(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "_MOST", 0)
+    with Remote(hub.rocketmq_port) as remote:
+        for _ in range(2):
+            assert asked(remote, Code.HEART_BEAT, heartbeat("c", "g"))["code"] == 1
+        assert asked(remote, Code.GET_CONSUMER_LIST_BY_GROUP, consumerGroup="g")["code"] == 1
+        monkeypatch.undo()
+        assert asked(remote, Code.HEART_BEAT, heartbeat("c", "g"))["code"] == 0
+        assert asked(remote, Code.GET_CONSUMER_LIST_BY_GROUP, consumerGroup="g")["code"] == 0
 
 
 def test_many_requests_of_the_thread_that_wait_are_answered_once_each(hub: Hub) -> None:
