@@ -31,8 +31,8 @@ collect_ignore = (
     if SANITIZER == "tsan"
     else []
 )
-# The suite starts thousands of short processes.  Java's compile thoroughly, and collect with threads, for nothing; Python's
-# would compile the package each time where the environment forbids them to keep the result.
+# The suite starts thousands of short processes.  Java's would compile thoroughly and collect with threads, for nothing;
+# Python's would compile the package each time where the environment forbids them to keep the result.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 if not SANITIZER:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
