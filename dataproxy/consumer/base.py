@@ -25,7 +25,6 @@ from dataproxy.process.threads import is_ours, join, start_hearing, start_quiet
 from dataproxy.unmade import made_by_init
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
     from typing import Unpack
 
     from dataproxy._core.consumer.core import ConsumerCore
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from dataproxy.consumer.driver import Driver
     from dataproxy.consumer.group.asking import Reply
     from dataproxy.consumer.pushed.engine import PushedEngine
+    from dataproxy.process.changes import Asked
 
 __all__ = ["ConsumerBase"]
 
@@ -212,7 +212,7 @@ class ConsumerBase:
                 hint="look at stats().trouble",
             )
 
-    def _ask_assign(self, partitions: Any) -> Future[Reply]:
+    def _ask_assign(self, partitions: Any) -> Asked[Reply]:
         """Begin to hold what was chosen.  Raises ConfigError."""
         return self._driver.assign(starts_of(partitions))
 
@@ -229,7 +229,7 @@ class ConsumerBase:
             self._check_open()
             raise ClosedError("the consumer is closed", hint="open a new one to continue")
 
-    def _ask_seek(self, partition: Any, offset: Any) -> Future[Reply]:
+    def _ask_seek(self, partition: Any, offset: Any) -> Asked[Reply]:
         """Begin a seek.  Raises ConfigError, ClosedError, ForkedError."""
         self._check_open()
         if not isinstance(partition, str) or partition not in self._state.assignment:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -18,10 +17,12 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from dataproxy._core.consumer.pack import Pack, Record
+    from dataproxy.consumer.group.asking import Reply
     from dataproxy.consumer.inlong import InLongRecord
     from dataproxy.consumer.places import Choice
     from dataproxy.consumer.seen import SeenRecords
     from dataproxy.errors import RemoteProtocolError
+    from dataproxy.process.changes import Asked
 
 __all__ = ["Consumer"]
 
@@ -147,10 +148,13 @@ class Consumer(ConsumerBase):
         """
         self._await_told(seconds(timeout))
         asked = self._ask_assign(partitions)
-        while True:
-            with contextlib.suppress(TimeoutError):
-                return self._assigned(asked.result(_SHORT_S))
+        return self._assigned(self._await(asked))
+
+    def _await(self, asked: Asked[Reply]) -> Reply:
+        """Wait for what the driver was asked for.  Raises ForkedError, and what the driver raised."""
+        while not asked.ended.wait(_SHORT_S):
             self._core.check_own()
+        return asked.result()
 
     def _await_told(self, limit: float) -> None:
         """Wait until a master has said what there is."""
@@ -174,10 +178,7 @@ class Consumer(ConsumerBase):
         partition is read on from where it was, or from the new place.
         """
         asked = self._ask_seek(partition, offset)
-        while True:
-            with contextlib.suppress(TimeoutError):
-                return self._sought(partition, offset, asked.result(_SHORT_S))
-            self._core.check_own()
+        return self._sought(partition, offset, self._await(asked))
 
     def wait_ready(self, timeout: float | timedelta = 30.0) -> None:
         """Wait until a master has taken this consumer into its group.

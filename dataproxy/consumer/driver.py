@@ -23,6 +23,7 @@ from dataproxy.consumer.places import INDEX_BYTES
 from dataproxy.lasterror import why
 from dataproxy.logs import logger
 from dataproxy.numbers import CE_CONNECT_FAILED, TLS_FIRST
+from dataproxy.process.changes import Asked
 from dataproxy.shown import foreign
 from dataproxy.wire.tubemq.calls import METHODS
 from dataproxy.wire.tubemq.flow import FlowRules, read_flow_rules
@@ -117,11 +118,11 @@ class Driver:
         self._abandoned = True
         self._core.wake()
 
-    def seek(self, key: str, offset: int) -> Future[Reply]:
+    def seek(self, key: str, offset: int) -> Asked[Reply]:
         """Read a partition from another place; the reply is the member's, None if that has ended.  Any thread."""
         return self._question(lambda number, now: self.member.seek(key, offset, number, now))
 
-    def assign(self, starts: Mapping[str, int | None]) -> Future[Reply]:
+    def assign(self, starts: Mapping[str, int | None]) -> Asked[Reply]:
         """Let a member that chooses by itself hold these partitions and no others.  Any thread."""
 
         def ask(number: int, now: float) -> None:
@@ -130,8 +131,8 @@ class Driver:
 
         return self._question(ask)
 
-    def _question(self, ask: Callable[[int, float], None]) -> Future[Reply]:
-        reply: Future[Reply] = Future()
+    def _question(self, ask: Callable[[int, float], None]) -> Asked[Reply]:
+        reply: Asked[Reply] = Asked()
         reply.set_running_or_notify_cancel()  # nobody who waits can take it back
         self._asked.put((ask, reply))
         if self._over:  # nobody answers any more

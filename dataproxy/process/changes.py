@@ -5,8 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from concurrent.futures import Future
+from typing import TypeVar
 
-__all__ = ["Changes", "Event"]
+__all__ = ["Asked", "Changes", "Event"]
+
+T = TypeVar("T")
 
 
 class Changes:
@@ -86,3 +90,16 @@ class Event:
             self._changes.wait(waiter, threading.TIMEOUT_MAX if until is None else until - time.monotonic())
             if until is not None and time.monotonic() >= until:
                 return self.is_set()
+
+
+class Asked(Future[T]):
+    """A future whose ``ended`` can be waited for by threads that signal handlers interrupt.
+
+    A wait in `Future.result` takes a lock in Python code, which such a handler can leave taken: then whoever sets the
+    result waits for ever.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended = Event()
+        self.add_done_callback(lambda _self: self.ended.set())

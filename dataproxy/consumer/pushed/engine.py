@@ -16,6 +16,7 @@ from dataproxy.consumer.pushed.options import check_options, target_of, tls_of, 
 from dataproxy.consumer.pushed.packs import Out, Packs
 from dataproxy.consumer.pushed.reader import PackReader
 from dataproxy.errors import ClosedError, DataProxyError, ForkedError
+from dataproxy.process.changes import Asked
 from dataproxy.rocketmq.group.member import Member
 from dataproxy.rocketmq.group.offsets import BrokerOffsets, QueueEnds
 from dataproxy.rocketmq.group.pushed import serve_pushes
@@ -254,9 +255,9 @@ class PushedEngine:
         """Return why there are no queues, empty without a known reason."""
         return self._client.trouble or self._member.trouble
 
-    def seek(self, key: str, offset: int) -> Future[Reply]:
+    def seek(self, key: str, offset: int) -> Asked[Reply]:
         """Read a queue from another place."""
-        reply: Future[Reply] = Future()
+        reply: Asked[Reply] = Asked()
         reply.set_running_or_notify_cancel()  # nobody who waits can take it back
         with self._ending:
             if self._over:
@@ -266,7 +267,7 @@ class PushedEngine:
         self._client.keeper.soon(lambda: self._seek(key, offset, reply))
         return reply
 
-    def assign(self, _starts: Mapping[str, int | None]) -> Future[Reply]:
+    def assign(self, _starts: Mapping[str, int | None]) -> Asked[Reply]:
         """Raise LocalProtocolError: members divide queues among themselves."""
         raise no_choice()
 
