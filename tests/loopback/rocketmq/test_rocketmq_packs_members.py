@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -267,37 +266,3 @@ def test_wrong_names_and_calls_are_refused(hub: Hub) -> None:
         for call in (consumer.available, lambda: consumer.assign([])):
             with pytest.raises(LocalProtocolError, match="have no meaning with rocketmq://"):
                 call()
-
-
-def test_seeks_that_signals_interrupt_leave_the_consumer_whole(hub: Hub) -> None:
-    class Interrupted(Exception):
-        pass
-
-    def interrupt(_number: int, _frame: object) -> None:
-        if is_armed:
-            raise Interrupted
-
-    is_armed, found = False, []
-    before = signal.signal(signal.SIGALRM, interrupt)
-    send(hub, b"x")
-    with consume(hub) as consumer:
-        consumer.wait_ready(SECONDS)
-        assert eventually(consumer.assignment)
-        queue = min(consumer.assignment())
-        for i in range(300):
-            try:
-                try:
-                    is_armed = True
-                    signal.setitimer(signal.ITIMER_REAL, 1e-6 * (i % 600 + 1))  # once
-                    while True:
-                        consumer.seek(queue, "earliest")
-                finally:
-                    is_armed = False
-            except Interrupted:
-                continue
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        last = threading.Thread(target=lambda: found.append(consumer.seek(queue, "earliest")), daemon=True)
-        last.start()
-        last.join(SECONDS)
-        assert found == [0]
