@@ -101,6 +101,22 @@ def test_a_request_that_waits_takes_nothing_from_one_that_came_after_it(hub: Hub
     assert bodies(again.get()) == [b"new"]
 
 
+def test_a_request_that_waits_is_told_that_its_client_has_lost_the_partition(
+    hub: Hub, raw: Raw, sender: Sender
+) -> None:
+    """It gives nothing of what came for the new owner, and says that there is another one."""
+    first = raw(hub)
+    lost, serial = begun(hub, first)
+    again = Reader(raw(hub), "demo", "g", 0)
+    again.become(lost.client, 0)
+    assert again.unregister().errCode == 200
+    other = Reader(raw(hub), "demo", "g", 0)
+    assert other.register(0).errCode == 200
+    sender.send(0, b"for the other")
+    assert first.answer_data(serial, GET)["errCode"] == 412
+    assert bodies(other.get()) == [b"for the other"]
+
+
 def begun_behind(hub: Hub, connection: Connection) -> tuple[Reader, int]:
     """Return a reader that has confirmed the only message, and the number of its request that waits for the next."""
     one = Reader(connection, "demo", "g", 0)
