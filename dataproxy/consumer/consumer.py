@@ -154,7 +154,7 @@ class Consumer(ConsumerBase):
         """Wait for what the driver was asked for.  Raises ForkedError, and what the driver raised."""
         while not asked.ended.wait(_SHORT_S):
             self._core.check_own()
-        return asked.result()
+        return asked.result(0)
 
     def _await_told(self, limit: float) -> None:
         """Wait until a master has said what there is."""
