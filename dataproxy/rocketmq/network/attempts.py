@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from dataproxy.errors import TransportError
+from dataproxy.process.changes import Event
 from dataproxy.process.threads import start_quiet
 from dataproxy.rocketmq.network.target import Address
 
@@ -104,7 +105,7 @@ class _Making:
     """A connection that a thread makes, for all who want it."""
 
     def __init__(self) -> None:
-        self.done = threading.Event()
+        self.done = Event()  # also for an application's thread, which a signal handler may interrupt
         self.link: Link | None = None
         self.error: BaseException | None = None
 
