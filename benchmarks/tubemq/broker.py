@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.tubemq.runs import SIZES, Fields, Runs, in_turn
+from benchmarks.turns import SIZES, Fields, Runs, in_turn, keep
 from tests.support.tubekit import Servers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,7 +66,7 @@ def our_section(found: Fields) -> Fields:
 def consume(servers: Clients, size: int, messages: int, rounds: int) -> Runs:
     """Fill a topic by our producer, and read it by all consumers."""
     topic, count = f"bench{size}", str(messages)
-    servers.ours("tubesend", topic, count, "--size", str(size))
+    servers.ours("topicsend", topic, count, "--size", str(size))
 
     def group() -> str:
         return f"bench_{time.time_ns()}"
@@ -91,7 +91,7 @@ def produce(servers: Clients, size: int, messages: int, rounds: int) -> Runs:
     """Send messages to a topic; Java's synchronous line sends a tenth of them."""
     topic, words = "sends", (f"size={size}", "retries=100")
     ways = {
-        "ours": lambda: our_section(servers.ours("tubesend", topic, str(messages), "--size", str(size))),
+        "ours": lambda: our_section(servers.ours("topicsend", topic, str(messages), "--size", str(size))),
         "java, async": lambda: java_section(servers.java("produce", topic, str(messages), "async=true", *words)),
         "java, one by one": lambda: java_section(servers.java("produce", topic, str(messages // 10), *words)),
     }
@@ -163,8 +163,7 @@ def main() -> None:
     for title, runs in found.items():
         (_times if title == "one message" else _rates)(title, runs)
     if not given.only:
-        RESULTS.parent.mkdir(parents=True, exist_ok=True)
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+        keep(RESULTS, found)
 
 
 if __name__ == "__main__":

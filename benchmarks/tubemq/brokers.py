@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import subprocess
 import sys
 import tempfile
@@ -24,10 +23,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benchmarks.floors import ROOT, build
+from benchmarks.servers.pinned import SERVERS, Server, client, measured, started
 from benchmarks.tubemq.broker import Clients, java_section, our_section
-from benchmarks.tubemq.canned import CLIENT, PARTITIONS, SERVERS, TOPIC, Server, cpu_of, floor, started
+from benchmarks.tubemq.canned import PARTITIONS, TOPIC, floor
 from benchmarks.tubemq.hub import run
-from benchmarks.tubemq.runs import SIZES, Fields, Runs, in_turn, measure_sizes, median
+from benchmarks.turns import SIZES, Fields, Runs, in_turn, measure_sizes, median
 
 RESULTS = ROOT / "benchmarks" / "results" / "tubemq" / "brokers.json"
 SENDS = "sends"
@@ -40,26 +40,16 @@ def _tubemq(home: Path, size: int, count: int) -> Iterator[tuple[Clients, Server
     print("starting TubeMQ's master and broker ...", flush=True)
     servers.run("start", "tubemq")
     try:
-        pid = int((home / "tubemq-broker" / "pid").read_text())
+        pid = servers.pid("tubemq-broker")
         subprocess.run(["taskset", "-acp", str(SERVERS), str(pid)], check=True, stdout=subprocess.DEVNULL)
-        servers.ours("tubesend", TOPIC, str(count), "--size", str(size))
+        servers.ours("topicsend", TOPIC, str(count), "--size", str(size))
         yield servers, Server(f"tubemq://{servers.address}", pid)
     finally:
         servers.run("stop", "tubemq-master", "tubemq-broker")
 
 
-def _measured(server: Server, client: Callable[[], Fields]) -> Fields:
-    before = cpu_of(server.pid)
-    found = client()
-    return {**found, "server_cpu": cpu_of(server.pid) - before}
-
-
 def _sent_by_ours(server: Server, size: int, count: int) -> Fields:
-    words = (sys.executable, "-m", "benchmarks.clients.tubesend", server.target, SENDS, str(count), "--size", str(size))
-    done = subprocess.run(
-        ("taskset", "-c", str(CLIENT), *words), cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=600
-    )
-    return our_section(json.loads(done.stdout.strip().splitlines()[-1]))
+    return our_section(client("topicsend", server, SENDS, count, "--size", size))
 
 
 def _java(kit: Clients, server: Server, command: str, *words: str) -> Fields:
@@ -88,7 +78,7 @@ def _ways(kit: Clients, servers: dict[str, Server], size: int, count: int) -> di
                 "get, java": functools.partial(_got_by_java, kit, server, count),
                 "send, java": functools.partial(_java, kit, server, "produce", *sends),
             }
-            found |= {f"{name}, {place}": functools.partial(_measured, server, one) for name, one in clients.items()}
+            found |= {f"{name}, {place}": functools.partial(measured, server, one) for name, one in clients.items()}
     return found
 
 

@@ -1,31 +1,22 @@
-"""Servers on a core of their own, the clients on another one; and the broker in C, which serves ready packs."""
+"""The broker in C, which serves ready packs, on the core of servers."""
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from benchmarks.floors import BUILT, ROOT
+from benchmarks.floors import BUILT
+from benchmarks.servers.pinned import Server, started
 from dataproxy.wire.tubemq import messages
 from tests.support.reference.tubemq import answered, checksum_of, cut
 
-__all__ = ["CLIENT", "PARTITIONS", "SERVERS", "TOPIC", "Server", "answers", "cpu_of", "files", "floor", "started"]
+__all__ = ["PARTITIONS", "TOPIC", "answers", "files", "floor"]
 
 TOPIC, PARTITIONS, _PACK_BYTES, _RECORD_HEAD = "bench", 3, 524_288, 52  # packs as large as TubeMQ's broker makes them
-CLIENT, SERVERS = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
-
-
-class Server(NamedTuple):
-    """What clients reach, and its process."""
-
-    target: str
-    pid: int
 
 
 def answers(size: int) -> tuple[dict[str, bytes], int]:
@@ -61,21 +52,6 @@ def files(folder: Path, frames: dict[str, bytes], kind: str) -> list[str]:
 
 
 @contextmanager
-def started(*command: str) -> Iterator[tuple[int, str]]:
-    """Run a server on its core; give its process and the first line that it prints."""
-    words = ("taskset", "-c", str(SERVERS), *command)
-    with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one:
-        try:
-            assert one.stdout is not None
-            line = one.stdout.readline().strip()
-            if not line:
-                raise SystemExit(f"{command[0]} has not started")
-            yield one.pid, line
-        finally:
-            one.kill()
-
-
-@contextmanager
 def floor(home: Path, size: int) -> Iterator[tuple[Server, int]]:
     """Run the broker in C, with a master that names it; give the master's target, and the broker's port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -85,9 +61,3 @@ def floor(home: Path, size: int) -> Iterator[tuple[Server, int]]:
     master = (sys.executable, "-m", "benchmarks.servers.tubemaster", str(port), TOPIC, str(PARTITIONS))
     with started(*broker) as (pid, _), started(*master) as (_, port_of_master):
         yield Server(f"tubemq://127.0.0.1:{port_of_master}", pid), port
-
-
-def cpu_of(pid: int) -> float:
-    """Return the processor seconds of a process with all its threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

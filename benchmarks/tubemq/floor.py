@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.floors import BUILT, ROOT, build
-from benchmarks.tubemq.canned import CLIENT, TOPIC, answers, files, floor
-from benchmarks.tubemq.runs import SIZES, Fields, Runs, in_turn, measure_sizes, median
+from benchmarks.servers.pinned import CLIENT
+from benchmarks.tubemq.canned import TOPIC, answers, files, floor
+from benchmarks.turns import SIZES, Fields, Runs, in_turn, measure_sizes, median
 from dataproxy.wire.tubemq import messages
 from tests.support.reference.tubemq import called, cut
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.floors import ROOT
-from benchmarks.tubemq.canned import cpu_of
+from benchmarks.servers.pinned import cpu_of
 from tests.support.foreignclients import JAVA, Answer, Client, took_apart
 
 RESULTS = ROOT / "benchmarks" / "results" / "tubemq" / "groups.json"

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.floors import ROOT, build
-from benchmarks.tubemq.canned import CLIENT, PARTITIONS, TOPIC, Server, cpu_of, floor, started
-from benchmarks.tubemq.runs import SIZES, Fields, Runs, in_turn, measure_sizes, median
+from benchmarks.servers.pinned import CLIENT, Server, cpu_of, started
+from benchmarks.tubemq.canned import PARTITIONS, TOPIC, floor
+from benchmarks.turns import SIZES, Fields, Runs, in_turn, measure_sizes, median
 
 RESULTS = ROOT / "benchmarks" / "results" / "tubemq" / "hub.json"
 WAYS = ("floor", "hub, memory", "hub, disk")

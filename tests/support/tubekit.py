@@ -42,6 +42,7 @@ class _Kit:
 
     def __init__(self, home: Path, ports: tuple[str, ...], **more: str) -> None:
         link_jars(home)
+        self._home = home
         self.env = {**os.environ, "INTEROP_HOME": str(home), "INTEROP_START_LIMIT": "180", **more}
         self.env |= {name: str(port) for name, port in zip(ports, _free_ports(len(ports)), strict=True)}
 
@@ -53,6 +54,10 @@ class _Kit:
         )  # fmt: skip
         assert done.returncode in codes, f"{words}: {done.stdout}"
         return done.stdout
+
+    def pid(self, service: str) -> int:
+        """Return the process of a service that was started."""
+        return int((self._home / service / "pid").read_text())
 
 
 class Servers(_Kit):

@@ -9,9 +9,9 @@ __all__ = ["SECONDS", "eventually"]
 SECONDS: Final = 30.0  # after which a test gives up; a machine under load is slow
 
 
-def eventually(condition: Callable[[], object]) -> bool:
-    """Wait until something becomes true."""
-    end = time.monotonic() + SECONDS
+def eventually(condition: Callable[[], object], seconds: float = SECONDS) -> bool:
+    """Wait until something becomes true, and tell whether it is."""
+    end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
             return False

@@ -143,7 +143,7 @@ def test_the_server_is_killed_and_comes_back(hub: Hub, zookeeper: ZooKeeper, loo
 def test_the_server_is_frozen(hub: Hub, zookeeper: ZooKeeper, look: KazooClient) -> None:
     path = hub.confirm("g", "t", 0, 28)
     assert eventually(lambda: look.exists(path))
-    pid = int((Path(zookeeper.env["INTEROP_HOME"]) / "zookeeper" / "pid").read_text().split()[0])
+    pid = zookeeper.pid("zookeeper")
     os.kill(pid, signal.SIGSTOP)
     try:
         hub.confirm("g", "t", 0, 56)

@@ -2,6 +2,8 @@ import com.alibaba.fastjson.JSON;
 import com.alibaba.fastjson.serializer.SerializerFeature;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.rocketmq.client.ClientConfig;
@@ -26,8 +28,9 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
  *   RocketDriver admin       NAMESRV TOPIC GROUP CALL [OPTION=VALUE...]
  * </pre>
  *
- * Prints one JSON object a line, then a summary.  Exit status: 0 when COUNT messages went through, 3 when the time ended first, 1 on
- * an error.
+ * Prints one JSON object a line, then a summary.  With quiet=true produce and push print the summary alone, which then has seconds and
+ * CPU seconds of the messages behind the first warm=N.  Exit status: 0 when COUNT messages went through, 3 when the time ended first, 1
+ * on an error.
  */
 public class RocketDriver {
     private static final Map<String, String> options = new HashMap<>();
@@ -36,6 +39,9 @@ public class RocketDriver {
     private static long deadline;
     private static String topic;
     private static String group;
+    private static boolean quiet;
+    private static int warm, limit;
+    private static volatile long first, last, firstCpu, lastCpu;    // of the messages behind the warm ones; ns
 
     public static void main(String[] args) {
         List<String> words = new ArrayList<>();
@@ -64,8 +70,14 @@ public class RocketDriver {
             return 0;
         }
         int count = Integer.parseInt(words.get(4));
+        limit = count;
+        warm = (int) number("warm", 0);
+        quiet = Boolean.parseBoolean(options.getOrDefault("quiet", "false"));
         switch (words.get(0)) {
-            case "produce" -> produce(namesrv, count);
+            case "produce" -> {
+                if (Boolean.parseBoolean(options.getOrDefault("async", "false"))) produceAsync(namesrv, count);
+                else produce(namesrv, count);
+            }
             case "transaction" -> transaction(namesrv, count);
             case "push" -> push(namesrv, count, false);
             case "orderly" -> push(namesrv, count, true);
@@ -73,7 +85,8 @@ public class RocketDriver {
             case "request" -> request(namesrv, count);
             default -> throw new IllegalArgumentException("unknown command " + words.get(0));
         }
-        print("event", "summary", "messages", seen.get(), "failed", failed.get());
+        if (quiet) print("event", "summary", "messages", seen.get(), "failed", failed.get(), "seconds", (last - first) / 1e9, "cpu", (lastCpu - firstCpu) / 1e9);
+        else print("event", "summary", "messages", seen.get(), "failed", failed.get());
         return seen.get() >= count ? 0 : 3;
     }
 
@@ -98,6 +111,58 @@ public class RocketDriver {
         }
         Thread.sleep(1000 * number("hold", 0));             // stay connected, for the admin calls
         producer.shutdown();
+    }
+
+    /** Options: size (of the one body that is sent), window (messages without an answer), warm. */
+    private static void produceAsync(String namesrv, int count) throws Exception {
+        DefaultMQProducer producer = new DefaultMQProducer(group);
+        common(producer, namesrv);
+        producer.start();
+        byte[] body = "x".repeat((int) number("size", 100)).getBytes(StandardCharsets.UTF_8);
+        int most = (int) number("window", 512);
+        Semaphore window = new Semaphore(most);
+        CountDownLatch open = new CountDownLatch(count);
+        for (int i = 0; i < count && !late(); i++) {
+            if (i == warm) {
+                window.acquire(most);
+                begin();
+                window.release(most);
+            }
+            window.acquire();
+            producer.send(new Message(topic, body), new SendCallback() {
+                public void onSuccess(SendResult result) {
+                    seen.incrementAndGet();
+                    if (!quiet) sent("", 1, result);
+                    end();
+                }
+
+                public void onException(Throwable problem) {
+                    failed.incrementAndGet();
+                    print("event", "refused", "text", String.valueOf(problem));
+                    end();
+                }
+
+                private void end() {
+                    window.release();
+                    open.countDown();
+                }
+            });
+        }
+        open.await(Math.max(1, deadline - System.nanoTime()), TimeUnit.NANOSECONDS);
+        last = System.nanoTime();
+        lastCpu = cpu();
+        producer.shutdown();
+    }
+
+    private static void begin() {
+        first = System.nanoTime();
+        firstCpu = cpu();
+    }
+
+    /** CPU time of this process, in ns. */
+    private static long cpu() {
+        return ((com.sun.management.OperatingSystemMXBean) java.lang.management.ManagementFactory.getOperatingSystemMXBean())
+                .getProcessCpuTime();
     }
 
     private static SendResult one(DefaultMQProducer producer, Message message) throws Exception {
@@ -304,7 +369,13 @@ public class RocketDriver {
     }
 
     private static void received(MessageExt message) {
-        seen.incrementAndGet();
+        int n = seen.incrementAndGet();
+        if (n == warm + 1) begin();
+        if (n == limit) {
+            last = System.nanoTime();
+            lastCpu = cpu();
+        }
+        if (quiet) return;
         print("event", "received", "body", text(message.getBody()), "topic", message.getTopic(), "queue", message.getQueueId(), "offset",
                 message.getQueueOffset(), "tags", message.getTags(), "id", message.getMsgId(), "reconsumed", message.getReconsumeTimes(),
                 "properties", new TreeMap<>(message.getProperties()));

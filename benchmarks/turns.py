@@ -1,4 +1,4 @@
-"""What the benchmarks of TubeMQ share: sizes of bodies, runs in turn, medians, and figures that are kept."""
+"""Lines that run in turn: sizes of bodies, medians, and figures that are kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-__all__ = ["SIZES", "Fields", "Runs", "in_turn", "measure_sizes", "median"]
+__all__ = ["SIZES", "Fields", "Runs", "in_turn", "keep", "measure_sizes", "median"]
 
 SIZES = {100: "100 B", 1000: "1 KB"}
 
@@ -43,5 +43,10 @@ def measure_sizes(
     for size, runs in found.items():
         report(size, runs)
     if not given.only:
-        results.parent.mkdir(parents=True, exist_ok=True)
-        results.write_text(json.dumps({SIZES[size]: runs for size, runs in found.items()}, indent=1) + "\n")
+        keep(results, {SIZES[size]: runs for size, runs in found.items()})
+
+
+def keep(results: Path, figures: Mapping[str, Runs] | Runs) -> None:
+    """Write the figures of a whole run."""
+    results.parent.mkdir(parents=True, exist_ok=True)
+    results.write_text(json.dumps(figures, indent=1) + "\n")
