@@ -40,6 +40,7 @@ _QUEUES: Final = 4  # of a topic that a send makes
 _BACKOFF_S: Final = 0.05
 _LONGEST_BACKOFF_S: Final = 1.0
 _LOOK_S: Final = 0.25  # between two looks for messages that wait too long
+_AWAY_S: Final = 1.0  # between two attempts to connect to a broker that cannot be reached
 #: Codes with which a broker says that it has stored nothing, now: it is asked again.
 _BUSY: Final = frozenset((Answer.SYSTEM_BUSY, Answer.SERVICE_NOT_AVAILABLE, Answer.FLOW_CONTROL))
 #: Codes after which another broker, or the same one a little later, may do better; a few times.
@@ -104,6 +105,7 @@ class Dispatcher:
         self._turn = 0
         self._unrouted: dict[str, deque[Delivery]] = {}
         self._held: dict[Address, deque[Delivery]] = {}
+        self._away: dict[Address, float] = {}  # brokers that could not be reached, and until when none tries it again
         self._looking = False
         self._over = False
         client.on_heard = self.pump
@@ -276,7 +278,7 @@ class Dispatcher:
         link = self._connections.get(address)
         if link is None or address in self._held or not self._has_room(link):
             self._hold(self._held, address, delivery)
-            return self._connect if link is None else None
+            return self._connect if link is None and address not in self._away else None
         self._write(link, delivery, now)
         return link
 
@@ -300,8 +302,11 @@ class Dispatcher:
             return queues[delivery._bucket % len(queues)]
         self._turn += 1
         found = queues[self._turn % len(queues)]
-        if found.broker_name == delivery._avoided:
-            others = [one for one in queues if one.broker_name != delivery._avoided]
+        if found.broker_name == delivery._avoided or route.masters[found.broker_name] in self._away:
+            others = [
+                one for one in queues
+                if one.broker_name != delivery._avoided and route.masters[one.broker_name] not in self._away
+            ]  # fmt: skip
             return others[self._turn % len(others)] if others else found
         return found
 
@@ -390,21 +395,48 @@ class Dispatcher:
 
     def _connect(self) -> None:
         """Make connections for which messages wait.  Thread: the keeper."""
+        now = time.monotonic()
         with self._lock:
-            wanted = [one for one in self._held if self._connections.get(one) is None]
+            self._away = {address: until for address, until in self._away.items() if until > now}
+            wanted = [one for one in self._held if one not in self._away and self._connections.get(one) is None]
         for address in wanted:
             try:
                 link = self._connections.open(address)
             except ClosedError:
                 return
             except DataProxyError as error:
-                with self._lock:
-                    waiting = self._held.pop(address, ())
-                for one in waiting:
-                    one._avoided = one._queue.broker_name if one._queue is not None else ""
-                    self._try_again(one, error)
+                self._unreached(address, error)
                 continue
             self.pump(address, link)
+        with self._lock:
+            due = min(self._away.values(), default=None)
+        if due is not None:  # also without messages for it: then it may be chosen again
+            self._client.keeper.soon(self._connect, max(0.0, due - time.monotonic()))
+
+    def _unreached(self, address: Address, error: DataProxyError) -> None:
+        """Let messages of a broker that cannot be reached go to others; those that cannot wait for it together."""
+        stays: dict[tuple[object, ...], bool] = {}
+        left: deque[Delivery] = deque()
+        moved: list[Delivery] = []
+        with self._lock:
+            self._away[address] = time.monotonic() + _AWAY_S
+            for one in self._held.pop(address, ()):
+                one._why = error.message
+                one._avoided = one._queue.broker_name if one._queue is not None else ""
+                choice = (one._topic, one._fixed, one._bucket)
+                if choice not in stays:
+                    stays[choice] = self._address(one) == address
+                (left if stays[choice] else moved).append(one)
+            if left:
+                self._held[address] = left
+        for one in moved:
+            self.dispatch(one)
+
+    def _address(self, delivery: Delivery) -> Address | None:
+        """Return where a message would go now, None if that is not known.  Needs the lock."""
+        route = self._routes.known(delivery._topic)
+        queue = None if route is None else self._pick(delivery, route)
+        return None if route is None or queue is None else route.masters[queue.broker_name]
 
     def answered(self, delivery: Delivery, answer: SendAnswer) -> None:
         """Take a broker's answer.  Thread: the one that reads."""

@@ -455,3 +455,56 @@ def test_a_queue_that_became_shorter_is_read_from_its_end_and_no_place_is_skippe
             assert reader.backlog.done == 2  # new 2 is not done yet
             again.set()
         assert server.offsets[("g", "t", 0)] == 4
+
+
+def test_messages_for_a_broker_that_is_away_wait_and_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 100
+    with RocketServer({"t": 1}) as names, RocketServer({"t": 1}) as gone:
+        gone.__exit__()
+        names.shown_port = gone.port
+        with Producer(names.target, delivery_timeout=60) as producer:
+            tries, connects = [0], [0]
+            dispatch, connect = producer._dispatcher.dispatch, producer._client.connections._connect
+
+            def counted(delivery: Any) -> None:
+                tries[0] += 1
+                dispatch(delivery)
+
+            def connecting(address: Any) -> Any:
+                connects[0] += address.port == gone.port
+                return connect(address)
+
+            monkeypatch.setattr(producer._dispatcher, "dispatch", counted)
+            monkeypatch.setattr(producer._client.connections, "_connect", connecting)
+            sent = [producer.send("t", b"x") for _ in range(n)]
+            assert eventually(lambda: connects[0] >= 3)
+            assert tries[0] <= 2 * n  # behind the route, and the first connection
+            with RocketServer({"t": 1}, after=gone) as back:
+                assert [one.result(30).attempts for one in sent] == [1] * n
+                assert len(back.requests(SEND)) == n
+
+
+def test_messages_of_brokers_that_are_away_go_to_the_first_that_is_back() -> None:
+    with RocketServer({"t": 1}) as names, RocketServer({"t": 1}) as one, RocketServer({"t": 1}) as two:
+        for gone in (one, two):
+            gone.__exit__()
+        names.others["a"], names.shown_port = f"127.0.0.1:{one.port}", two.port
+        with Producer(names.target, delivery_timeout=60) as producer:
+            sent = [producer.send("t", b"x") for _ in range(20)]
+            assert eventually(lambda: all("no connection" in each._why for each in sent))
+            with RocketServer({"t": 1}, after=two):
+                assert {each.result(30).broker for each in sent} == {"b"}
+            with RocketServer({"t": 1}, after=one):
+                assert eventually(lambda: producer.send("t", b"x").result(30).broker == "a")
+
+
+def test_messages_that_wait_for_a_broker_go_where_the_route_says_later() -> None:
+    with RocketServer({"t": 1}) as names, RocketServer({"t": 1}) as gone, RocketServer({"t": 1}) as moved:
+        gone.__exit__()
+        names.shown_port = gone.port
+        with Producer(names.target, delivery_timeout=30) as producer:
+            keyed, plain = producer.send("t", b"x", key="k"), producer.send("t", b"x")
+            assert eventually(lambda: "no connection" in keyed._why and "no connection" in plain._why)
+            names.shown_port = moved.port
+            producer._client.refresh()
+            assert keyed.result(30).attempts == plain.result(30).attempts == 1
