@@ -25,6 +25,7 @@ from dataproxy._core.server.store.clock cimport storeclock_init, storeclock_now
 from dataproxy._core.server.store.txn cimport StoreLimits
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_add
+from dataproxy._core.plat.bits cimport prefetch
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
@@ -32,7 +33,7 @@ from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.server.store.reader cimport (
     NamePlace, NameRow, ReadBatch, ReaderOps, batch_add, batch_add_name, batch_clear,
 )
-from dataproxy._core.server.store.visits cimport Visit, visit_add
+from dataproxy._core.server.store.visits cimport AHEAD, Visit, visit_add
 
 cdef enum MemStep:
     STEP_APPEND = 128       # entries linked in one hold of the mutex
@@ -611,6 +612,8 @@ cdef int _gather_all(const LogStat* log, Visit* v) noexcept nogil:
     cdef uint64_t at = v.offset
     cdef int status = ST_OK
     while at < log.next and status == ST_OK:
+        if at + AHEAD < log.next:
+            prefetch(<const void*><uintptr_t>ring_at(<Ring*>log.extra, at + AHEAD))
         status = _see(v, log, at)
         if v.stop == at:
             break

@@ -5,7 +5,12 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.plat.bits cimport LINE, prefetch
 from dataproxy._core.server.store.catalog cimport Tally
+
+cdef enum:
+    AHEAD = 8           # entries whose bytes are asked of memory before they are needed,
+    AHEAD_BYTES = 1024  # so many of each: behind them the processor asks by itself
 
 
 ctypedef struct Seen:           # one entry
@@ -53,6 +58,15 @@ ctypedef struct Visit:
 
 # ST_OK, ST_STORE or ST_NO_MEMORY, or what `place` or `take` returned; any thread, with a Visit of its own.
 ctypedef int (*Visitor)(void* store, Visit* v) noexcept nogil
+
+
+cdef inline void seen_ahead(const Seen* seen, size_t n, size_t i) noexcept nogil:
+    """Ask memory for an entry that is read soon; called with each one in turn."""
+    cdef size_t at = 0
+    if i + AHEAD < n:
+        while at < min(seen[i + AHEAD].value.n, <size_t>AHEAD_BYTES):
+            prefetch(seen[i + AHEAD].value.p + at)
+            at += LINE
 
 
 cdef void visit_init(Visit* v) noexcept nogil

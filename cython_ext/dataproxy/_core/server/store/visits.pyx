@@ -101,6 +101,8 @@ cdef int visit_durable(void* store, Visit* v) noexcept nogil:
         if status == ST_OK and rc == 0:
             status = _gather(e, txn, &log, v)
         if status == ST_OK:
+            status = _check(v, &log)
+        if status == ST_OK:
             status = _name(e, txn, &log, generation, v)
         if status == ST_OK:
             status = v.take(v.context)
@@ -155,7 +157,7 @@ cdef int _gather_all(MDB_cursor* cursor, const LogKeys* log, Visit* v) noexcept 
         if (rc or key.mv_size != KEY_ENTRY or load_be32(key.mv_data) != log.id
                 or load_be64(<uint8_t*>key.mv_data + 4) != at):
             return _damaged(v, at)
-        status = _add(v, &key, &value, at)
+        status = _add(v, &value, at)
         if status != ST_OK or v.stop == at:
             return status
         at += 1
@@ -163,17 +165,31 @@ cdef int _gather_all(MDB_cursor* cursor, const LogKeys* log, Visit* v) noexcept 
     return ST_OK
 
 
-cdef int _add(Visit* v, const MDB_val* key, const MDB_val* value, uint64_t at) noexcept nogil:
-    """Add an entry that is as it was stored.  Where it is one too many, ``v.stop`` becomes its offset."""
-    cdef const uint8_t* p = <const uint8_t*>value.mv_data
-    cdef int status
-    if header_check(p, value.mv_size, key.mv_data, KEY_ENTRY, True) != ST_OK:
-        return _damaged(v, at)
-    status = visit_add(v, at, slice_of(p, value.mv_size), slice_of(NULL, 0), load_be32(p + HEADER_AT_STREAM))
+cdef int _add(Visit* v, const MDB_val* value, uint64_t at) noexcept nogil:
+    """Add an entry, whose bytes are not looked at yet.  Where it is one too many, ``v.stop`` becomes its offset."""
+    cdef int status = visit_add(v, at, slice_of(<const uint8_t*>value.mv_data, value.mv_size), slice_of(NULL, 0), 0)
     if status == ST_LIMIT:
         v.stop = at
         return ST_OK
     return status
+
+
+cdef int _check(Visit* v, const LogKeys* log) noexcept nogil:
+    """Compare checksums, and take the numbers of streams; what is behind a damaged entry is not seen."""
+    cdef Seen* seen = <Seen*>v.seen.p
+    cdef uint8_t raw[KEY_ENTRY]
+    cdef MDB_val key
+    cdef size_t i, n = v.seen.n // sizeof(Seen)
+    cdef size_t bytes = 0
+    for i in range(n):
+        seen_ahead(seen, n, i)
+        key = key_entry(raw, log.id, seen[i].offset)
+        if header_check(seen[i].value.p, seen[i].value.n, key.mv_data, KEY_ENTRY, True) != ST_OK:
+            v.seen.n, v.seen_bytes = i * sizeof(Seen), bytes
+            return _damaged(v, seen[i].offset)
+        seen[i].number = load_be32(seen[i].value.p + HEADER_AT_STREAM)
+        bytes += seen[i].value.n
+    return ST_OK
 
 
 cdef int _next_of(MDB_cursor* cursor, uint32_t log, Head* head, uint64_t least, MDB_cursor_op op) noexcept nogil:
@@ -233,7 +249,7 @@ cdef int _gather_some(StoreEnv* e, MDB_txn* txn, MDB_cursor* cursor, const LogKe
             return _damaged(v, at)
         if rc:
             return _failed(v, rc)
-        status = _add(v, &key, &value, at)
+        status = _add(v, &value, at)
         if status != ST_OK or v.stop == at:
             return status
         # Asked for one stream, the cursor stands at the entry that was just added.

@@ -20,7 +20,7 @@ from dataproxy._core.plat.calendar cimport localtime_r
 from dataproxy._core.plat.endian cimport load_be16
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 from dataproxy._core.server.store.header cimport QueueHeader, header_read
-from dataproxy._core.server.store.visits cimport Seen, visit_free, visit_init
+from dataproxy._core.server.store.visits cimport Seen, seen_ahead, visit_free, visit_init
 from dataproxy._core.server.tubemq.broker cimport CODE_LIMITED, CODE_NOTHING
 from dataproxy._core.server.tubemq.limits cimport limit_check, limit_count
 from dataproxy._core.server.tubemq.registrations cimport (
@@ -204,6 +204,7 @@ cdef int _parts(PackReader* p, const Visit* v, size_t n, size_t* bytes) noexcept
     cdef size_t start = 0
     p.parts.n = p.heads.n = p.ends.n = 0
     for i in range(n):
+        seen_ahead(seen, n, i)
         if not _part(p, v.partition, &seen[i], &one):
             return ST_NO_MEMORY
         end = p.heads.n
