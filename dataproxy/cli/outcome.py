@@ -93,6 +93,8 @@ def outcome(*, arm: bool = True) -> Iterator[None]:
         yield
         sys.stdout.flush()
     except KeyboardInterrupt as error:
+        if isinstance(error, ending.Unread):
+            silence(sys.stdout)
         raise typer.Exit(interrupted(error)) from None
     except BrokenPipeError:
         # The reader has closed the pipe (`dataproxy tail ... | head`); nothing more can be written.
@@ -127,7 +129,9 @@ def _missing(module: str) -> str:
 
 
 def interrupted(error: KeyboardInterrupt) -> ExitCode:
-    """Return the exit code of a command that a signal ended."""
+    """Return the exit code of a command that a signal ended, or that nobody reads any more."""
+    if isinstance(error, ending.Unread):
+        return ExitCode.OK
     return ExitCode.TERMINATED if isinstance(error, ending.Terminated) else ExitCode.INTERRUPTED
 
 

@@ -28,7 +28,7 @@ WAITS = frozenset(
 #: Calls that look like waits, or that wait for what is bounded elsewhere: (file, function) -> reason.
 ALLOWED = {
     ("dataproxy/cli/hub/command.py", "_serve"): "the command runs until a signal ends it",
-    ("dataproxy/cli/tubemq/reading.py", "_reader_gone"): "select.poll() makes an object",
+    ("dataproxy/cli/ending.py", "_watched"): "select.poll() makes an object",
     ("dataproxy/consumer/consumer.py", "__iter__"): "it returns at the end, and looks for signals in between",
     ("dataproxy/consumer/state.py", "call_back"): "the driver's end is the last thing in the queue",
     ("dataproxy/hub/web/manager.py", "close"): "four reading threads, whose transactions are short",

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["events"]
 
-_POLL_S: Final = 0.5
 _PAGE: Final = "1000"
 _HEAD: Final = ("number", "time_ms", "event")
 
@@ -35,25 +34,44 @@ def events(
     The hub keeps its newest 4,096 events. Whoever reads more slowly than they come is told how many are missing.
     """
     with outcome():
-        for page in _pages(client_of(hub, secret_id, secret_key), after, follow):
-            if page["missed"]:
-                complain(f"{page['missed']:,} events are missing here: the hub does not keep them any more")
-            for row in page["events"]:
-                typer.echo(json_text(row) if json else _line(row))
+        client = client_of(hub, secret_id, secret_key)
+        for row in _followed(client, after) if follow else _kept(client, after):
+            typer.echo(json_text(row) if json else _line(row))
 
 
-def _pages(client: HubClient, after: int, follow: bool) -> Iterator[dict[str, Any]]:
-    """Yield pages of events, without end with ``follow``."""
-    import time
-
+def _kept(client: HubClient, after: int) -> Iterator[dict[str, Any]]:
+    """Yield the events that the hub keeps."""
     while True:
         page = client.get("/hub/events", {"after": str(after), "limit": _PAGE})
-        yield page
+        _tell_missed(page["missed"])
+        yield from page["events"]
         after = page["next"]
         if not page["events"]:
-            if not follow:
-                return
-            time.sleep(_POLL_S)
+            return
+
+
+def _followed(client: HubClient, after: int) -> Iterator[dict[str, Any]]:
+    """Yield events as they happen, without end."""
+    import json
+
+    from dataproxy.cli import ending
+
+    ending.heed_reader()
+    run = ""
+    for message in client.follow("/hub/events/stream", after):
+        value = json.loads(message.data)
+        if message.kind == "missed":
+            _tell_missed(value["missed"])
+            continue
+        before, run = run, message.id.rpartition("-")[0]
+        if before not in ("", run):
+            complain("the hub was started again: its numbers begin with 1")
+        yield value
+
+
+def _tell_missed(count: int) -> None:
+    if count:
+        complain(f"{count:,} events are missing here: the hub does not keep them any more")
 
 
 def _line(row: dict[str, Any]) -> str:

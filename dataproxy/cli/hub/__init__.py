@@ -1,7 +1,7 @@
 """Commands that run a hub or look into one.
 
 What lives here.  `command`: ``dataproxy hub``.  `tail`, `stats`, `store`: records, counts, and the directory of a
-store. `client`: the hub's HTTP API as these commands use it.
+store. `client`: the hub's HTTP API as these commands use it. `eventstream`: server-sent events as messages.
 
 Threads.  The main thread; signals end the commands.
 

@@ -7,19 +7,24 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from dataproxy.cli.hub.eventstream import Message, messages
 from dataproxy.errors import ConfigError, HubError, TransportError
 from dataproxy.shown import json_text, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from urllib3 import BaseHTTPResponse
+
 __all__ = ["DEFAULT_HUB", "HubClient", "find_token"]
 
 DEFAULT_HUB: Final = "http://127.0.0.1:8083"
 
-_TIMEOUT_S: Final = 30.0
+_TIMEOUT_S: Final = 30.0  # more than the hub's pause between comments of a stream
+_AGAIN_S: Final = 0.5  # until a stream that has ended is opened again
 _PAGE_RECORDS: Final = 5000
 _PAGE_STREAMS: Final = 10_000
+_STREAM: Final = "text/event-stream"
 _OK: Final = 200
 _FORBIDDEN: Final = 403
 _BROKEN: Final = 500
@@ -112,34 +117,64 @@ class HubClient:
         return self._answer(shown, method, headers, body=data)
 
     def _answer(self, path: str, method: str, headers: dict[str, str], **request: Any) -> dict[str, Any]:
+        response = self._response(path, method, headers, **request)
+        answer = _object(response)
+        if response.status != _OK or answer is None:
+            raise self._refused(path, response)
+        return answer
+
+    def _refused(self, path: str, response: BaseHTTPResponse) -> HubError:
+        """Return the error for an answer that is not the one that was asked for."""
+        answer = _object(response)
+        reason = None if answer is None else answer.get("errMsg")
+        hint = "check that --hub is the Manager port of a dataproxy hub"
+        if reason is not None and response.status < _BROKEN:
+            hint = ""
+        if answer is not None and reason is not None and response.status >= _BROKEN:
+            behind = answer.get("next")
+            hint = "see the hub's log" if behind is None else f"continue with --start {behind}"
+        if response.status == _FORBIDDEN:
+            hint = "give --secret-id and --secret-key, or DATAPROXY_HUB_TOKEN"
+        return HubError(
+            f"the hub at {self._url} answered {path} with HTTP {response.status}: {reason or response.data[:80]!r}",
+            hint=hint,
+        )
+
+    def _response(self, path: str, method: str, headers: dict[str, str], **request: Any) -> BaseHTTPResponse:
+        """Return an answer, whatever it says.  Raises TransportError."""
         import urllib3
 
         try:
-            response = self._pool.request(method, self._url + path, headers=headers, **request)
+            return self._pool.request(method, self._url + path, headers=headers, **request)
         except urllib3.exceptions.HTTPError as error:
             why = getattr(error.__context__, "strerror", None) or str(error)
             raise TransportError(
                 f"the hub at {self._url} cannot be reached: {why}", hint="check that it runs, and --hub"
             ) from None
-        try:
-            answer = response.json()
-        except ValueError:
-            answer = None
-        if response.status != _OK or not isinstance(answer, dict):
-            reason = answer.get("errMsg") if isinstance(answer, dict) else None
-            hint = "check that --hub is the Manager port of a dataproxy hub"
-            if reason is not None and response.status < _BROKEN:
-                hint = ""
-            if reason is not None and response.status >= _BROKEN:
-                behind = answer.get("next")
-                hint = "see the hub's log" if behind is None else f"continue with --start {behind}"
-            if response.status == _FORBIDDEN:
-                hint = "give --secret-id and --secret-key, or DATAPROXY_HUB_TOKEN"
-            raise HubError(
-                f"the hub at {self._url} answered {path} with HTTP {response.status}: {reason or response.data[:80]!r}",
-                hint=hint,
-            )
-        return answer
+
+    def follow(self, path: str, after: int) -> Iterator[Message]:
+        """Yield the messages of a stream of events, from those behind the number ``after`` on, without end.
+
+        A connection that ends is made again, and the stream goes on behind the last message.  Raises TransportError
+        when the hub cannot be reached (any more), HubError for an answer that is no stream.
+        """
+        import time
+
+        import urllib3
+
+        last = ""
+        while True:
+            headers = {**self._headers, "accept": _STREAM, **({"last-event-id": last} if last else {})}
+            with self._response(path, "GET", headers, fields={"after": str(after)}, preload_content=False) as response:
+                if response.status != _OK or response.headers.get("content-type", "") != _STREAM:
+                    raise self._refused(path, response)
+                try:
+                    for message in messages(response):
+                        last = message.id or last
+                        yield message
+                except urllib3.exceptions.HTTPError:
+                    pass  # the connection has broken; whether the hub is there is seen with the next one
+            time.sleep(_AGAIN_S)
 
     def counts(self) -> list[dict[str, Any]]:
         """Return group, stream, entries, records and bytes of each stream.  Raises what ``get`` raises."""
@@ -173,3 +208,12 @@ class HubClient:
             if not page["records"]:
                 yield None
             place = page["next"]
+
+
+def _object(response: BaseHTTPResponse) -> dict[str, Any] | None:
+    """Return the JSON object of an answer, None if it is none."""
+    try:
+        answer = response.json()
+    except ValueError:
+        return None
+    return answer if isinstance(answer, dict) else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from dataproxy.cli import ending
 from dataproxy.cli.outcome import ExitCode, complain, outcome
 from dataproxy.errors import ConfigError, StoreError
 from dataproxy.shown import json_text, printable
@@ -71,6 +72,8 @@ def tail(
         if last is not None and (count or most is not None):
             raise ConfigError("--last does not go with --max or --count", hint="keep one")
         place = _place(start)
+        if follow:
+            ending.heed_reader()
         if store is not None:
             records = _from_store(store, group, stream, place, follow)
         else:

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
+from dataproxy.cli import ending
 from dataproxy.cli.outcome import Deaf, complain
 from dataproxy.cli.tubemq.printing import Format
 from dataproxy.errors import ConfirmError, DataProxyError, TransportError
@@ -125,18 +126,8 @@ def _next(consumer: Consumer, seconds: float | None) -> Pack | None:
         pack = consumer.poll(min(max(left, 0.0), _CHECK_S))
         if pack is not None or left <= 0:
             return pack
-        if _reader_gone():
+        if ending.reader_gone():
             raise BrokenPipeError
-
-
-def _reader_gone() -> bool:
-    """Tell whether the reader of stdout has closed the pipe: without a message to write nothing else would show it."""
-    try:
-        look = select.poll()
-        look.register(sys.stdout.fileno(), 0)
-        return any(events & select.POLLERR for _, events in look.poll(0))
-    except (OSError, ValueError):  # no file of the system
-        return False
 
 
 def _first(consumer: Consumer, seconds: float) -> Pack | None:

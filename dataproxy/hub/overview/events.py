@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter, deque
@@ -47,7 +48,8 @@ class Events:
     """The newest events of a hub.  Any thread.
 
     ``most`` of them are kept, however many readers there are and however slow they are: a reader asks for what is
-    behind the last number that it knows, and is told how many it has missed.  ``wall_ms``: the time of day.
+    behind the last number that it knows, and is told how many it has missed.  ``wall_ms``: the time of day.  ``run``
+    names the run of the hub that the numbers belong to.
     """
 
     def __init__(self, most: int = _MOST, wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
@@ -55,6 +57,8 @@ class Events:
         self._wall_ms = wall_ms
         self._lock = threading.Lock()
         self._last = 0
+        self._listeners: tuple[Callable[[], None], ...] = ()  # replaced under the lock, never changed
+        self.run: Final = os.urandom(6).hex()
         self._counts: Counter[str] = Counter(dict.fromkeys(KINDS, 0))
         self._ends: Counter[str] = Counter({why.name.lower(): 0 for why in End})
 
@@ -65,6 +69,19 @@ class Events:
             self._last += 1
             self._counts[kind] += 1
             self._kept.append(Event(self._last, self._wall_ms(), kind, kept))
+            listeners = self._listeners
+        for listener in listeners:
+            listener()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Have ``listener`` called behind each event, on the thread that the event comes from; it must not block."""
+        with self._lock:
+            self._listeners += (listener,)
+
+    def unlisten(self, listener: Callable[[], None]) -> None:
+        """Undo `listen`; a call may still be on its way."""
+        with self._lock:
+            self._listeners = tuple(one for one in self._listeners if one != listener)
 
     def client(self, identity: Identity, why: End | None) -> None:
         """Take the coming of a client (``why`` is None), or its end; what `Clients` is given to tell."""

@@ -1,17 +1,19 @@
 """Limits for the peers of an HTTP server: time, connections, memory.
 
 The server itself has no time limit for the rest of a body, nor for a peer that does not read its answer.  So each of
-its protocols is wrapped in a ``_Guarded``, which has timers.
+its protocols is wrapped in a ``_Guarded``, which has timers.  Slots bound how many pages of records are read and
+written at a time, also if peers do not read.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -19,9 +21,10 @@ from aiohttp.streams import StreamReader
 
 from dataproxy.logs import logger
 
-__all__ = ["Connections", "HttpLimits", "server_log"]
+__all__ = ["Connections", "HttpLimits", "PageSlots", "Reader", "server_log"]
 
 _log: Final = logger("hub.manager")
+_HASTE: Final = 10  # divisor of the wait for a peer that reads its pages
 _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\nretry-after: 1\r\n\r\n"
 
 
@@ -51,7 +54,8 @@ class HttpLimits:
     number of open ones; for one more, a connection that the hub waits for is closed, of the address that has most of
     these.  ``pages``: pages of records that are read and written at a time.  For one more, a peer that does not read
     its page is disconnected: at once if the new peer's address has fewer pages, else after ``stalled`` (after a tenth
-    of it if the new peer has read its last page).  ``stop``: for requests in progress when the server closes.
+    of it if the new peer has read its last page).  ``streams``: streams of events at a time; ``alive``: until a stream
+    without events gets a comment.  ``stop``: for requests in progress when the server closes.
     """
 
     request: float = 10.0
@@ -61,6 +65,8 @@ class HttpLimits:
     stop: float = 1.0
     connections: int = 1000
     pages: int = 32
+    streams: int = 32
+    alive: float = 10.0
 
 
 class Connections:
@@ -112,6 +118,72 @@ class Connections:
                 one.drop()
 
 
+class Reader(Protocol):
+    """The connection that a page is written to."""
+
+    @property
+    def address(self) -> str:
+        """Return the peer's address."""
+        ...
+
+    @property
+    def stalled_since(self) -> float | None:
+        """Return since when (loop time, s) the peer has taken nothing of its answer, None while it takes all."""
+        ...
+
+    @property
+    def reads(self) -> bool:
+        """Return whether the peer has taken all of the last page that it got."""
+        ...
+
+    def drop(self) -> None:
+        """End the connection."""
+        ...
+
+
+class PageSlots:
+    """Count the pages in progress.  On the server's loop only.
+
+    If all slots are taken, a peer that does not read its page loses its slot and its connection: of the address with
+    most slots, the peer that has read nothing for the longest time.  This happens at once if the new peer's address has
+    fewer slots, after a tenth of ``patience`` seconds if the new peer has read its last page, else after ``patience``.
+    """
+
+    def __init__(self, most: int, patience: float) -> None:
+        self._most = most
+        self._patience = patience
+        self._taken: dict[Reader, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+    def take(self, reader: Reader, now: float) -> bool:
+        """Take a slot for a connection until ``give_back``; False: none is free.  ``now`` is the loop's time in s."""
+        if len(self._taken) >= self._most:
+            payer = self._payer(reader, now)
+            if payer is None:
+                return False
+            del self._taken[payer]
+            payer.drop()
+        self._taken[reader] = None
+        return True
+
+    def give_back(self, reader: Reader) -> None:
+        """Give the slot of a connection back, unless it has lost the slot."""
+        self._taken.pop(reader, None)
+
+    def _payer(self, reader: Reader, now: float) -> Reader | None:
+        held = Counter(one.address for one in self._taken)
+        stalled = [
+            (held[one.address], now - since, one) for one in self._taken if (since := one.stalled_since) is not None
+        ]
+        if not stalled:
+            return None
+        most, seconds, payer = max(stalled, key=lambda row: row[:2])
+        patience = self._patience / _HASTE if reader.reads else self._patience
+        return payer if most > held[reader.address] + 1 or seconds >= patience else None
+
+
 class _Guarded(asyncio.Protocol):
     """Wrap the server's protocol for one connection, and watch its transport."""
 
@@ -122,6 +194,7 @@ class _Guarded(asyncio.Protocol):
         self._request: asyncio.TimerHandle | None = None
         self._answer: asyncio.TimerHandle | None = None
         self._body: StreamReader | None = None
+        self._lost: Callable[[], None] | None = None
         self.address = ""
         self.busy = 0
         self.stalled_since: float | None = None
@@ -145,6 +218,18 @@ class _Guarded(asyncio.Protocol):
         self.busy -= 1
         self._body = None
 
+    @contextlib.contextmanager
+    def streaming(self, lost: Callable[[], None]) -> Iterator[None]:
+        """Hold while an answer without an end is written; ``lost`` is called when the connection ends.
+
+        Whoever sends another request meanwhile is disconnected: requests that wait would take memory without bound.
+        """
+        self._lost = lost
+        try:
+            yield
+        finally:
+            self._lost = None
+
     def drop(self) -> None:
         """End the connection now; unsent bytes are lost."""
         self._book.gone(self)
@@ -167,6 +252,9 @@ class _Guarded(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._inner is None:
+            return
+        if self._lost is not None:
+            self.drop()
             return
         self._book.heard(self)
         if not self.busy:
@@ -200,6 +288,8 @@ class _Guarded(asyncio.Protocol):
         inner, self._inner = self._inner, None
         if inner is not None:
             inner.connection_lost(exc)
+        if self._lost is not None:
+            self._lost()
 
     def _wait_for_request(self) -> None:
         if self._request is None:

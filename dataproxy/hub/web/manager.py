@@ -22,12 +22,12 @@ from dataproxy.hub.descriptors import Shortage
 from dataproxy.hub.health import ForgottenLog, HealthLog, health_of
 from dataproxy.hub.listeners import listen_error
 from dataproxy.hub.web.access import HubAccess, has_credentials
-from dataproxy.hub.web.connections import Connections, HttpLimits, server_log
+from dataproxy.hub.web.connections import Connections, HttpLimits, PageSlots, server_log
 from dataproxy.hub.web.entrypages import ARROW_STREAM, Range, entries_page, logs_page
+from dataproxy.hub.web.eventstream import EventStreams
 from dataproxy.hub.web.faultapi import FaultApi, disturb
 from dataproxy.hub.web.frontpages import METRICS_TYPE, front_page, metrics_text
 from dataproxy.hub.web.jsonpages import counts_page, records_page
-from dataproxy.hub.web.pageslots import PageSlots
 from dataproxy.hub.web.recordpages import Place
 from dataproxy.hub.web.served import Served
 from dataproxy.hub.web.settings import ManagerCluster, ManagerSettings
@@ -102,6 +102,7 @@ class ManagerServer:
         self._health_log = HealthLog()
         self._forgotten_log = ForgottenLog()
         self._pages = PageSlots(self.limits.pages, self.limits.stalled)
+        self._streams = EventStreams(lambda: self._hub, self.limits)
         # Always asyncio's loop, not that of the application's policy: the limits depend on its transports.
         self._loop = asyncio.SelectorEventLoop()
         self._loop.set_exception_handler(self._tell)
@@ -204,6 +205,7 @@ class ManagerServer:
     async def _stop(self) -> None:
         for listener in self._listeners:
             listener.close()
+        self._streams.close()
         if self.connections is not None:
             self.connections.drop(idle=True)
         if self._runner is not None:
@@ -258,6 +260,7 @@ class ManagerServer:
         tubemq = TubeApi(lambda: self._hub, self._paged, self.limits.request)
         tubemq.add_routes(hub.router)
         ViewApi(lambda: self._hub, self._paged, self.limits.request).add_routes(hub.router)
+        self._streams.add_routes(hub.router)
         application.add_subapp("/hub", hub)
         calls = web.Application(middlewares=[self._access.check_reading])  # changes have their token in the query
         tubemq.add_calls(calls.router)

@@ -115,6 +115,17 @@ def test_a_reader_that_has_had_enough(arguments: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "arguments", ["events --follow --hub {hub.manager_url}", "tail g s --follow --hub {hub.manager_url}"]
+)
+def test_a_reader_that_has_had_enough_ends_who_waits_for_more(arguments: str) -> None:
+    with Hub() as hub, Producer(hub.target, group_id="g") as producer:
+        producer.send("s", b"one")
+        producer.flush()
+        status, out, told = shell(f"set -o pipefail; {COMMAND} {arguments.format(hub=hub)} | head -n 1")
+    assert (status, out.count(b"\n"), told) == (0, 1, "")
+
+
+@pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
         (f"send {NOBODY} <&-", 2, "stdin is closed"),
