@@ -234,7 +234,10 @@ class PullConsumer:
             self._client.keeper.soon(self._member.commit)
 
     def close(self) -> None:
-        """Write offsets, leave the group, end the threads.  With ``auto_commit``, what was polled counts as done."""
+        """Write offsets, leave the group, end the threads.  With ``auto_commit``, what was polled counts as done.
+
+        Servers that do not answer hold it up for a second at most.
+        """
         if self._over:
             return
         self._over = True
@@ -245,9 +248,7 @@ class PullConsumer:
         if self._auto_commit:
             for reader, chunk in self._polled:
                 reader.finish(chunk)
-        self._client.keeper.close()
-        self._member.leave()
-        self._client.close()
+        self._client.part(self._member.leave)
 
     def __reduce__(self) -> Any:
         raise uncopied(self)

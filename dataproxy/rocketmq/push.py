@@ -221,7 +221,8 @@ class PushConsumer:
         """Wait for listeners, write offsets, leave the group, end the threads.
 
         After ``timeout`` seconds it waits no more (infinity is no limit): what a listener works on then comes again. In
-        a listener it does not wait for that one.  Ctrl-C ends the wait, not the rest.
+        a listener it does not wait for that one.  Ctrl-C ends the wait, not the rest, which servers that do not answer
+        hold up for a second at most.
         """
         deadline = time.monotonic() + limit(timeout)
         if self._closed.is_set():
@@ -242,9 +243,7 @@ class PushConsumer:
                 if thread is not threading.current_thread():
                     raised = join(thread, max(0.0, deadline - time.monotonic())) or raised
         finally:
-            self._client.keeper.close()
-            self._member.leave()
-            self._client.close()
+            self._client.part(self._member.leave)
         if raised is not None:
             raise raised
 

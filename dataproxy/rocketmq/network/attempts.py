@@ -30,8 +30,9 @@ class Attempts:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a signal handler may call `end` in the middle; nobody waits while having it
-        self._under_way: set[socket.socket] = set()
+        self._under_way: dict[socket.socket, int] = {}  # with the number of its thread
         self._over = False
+        self._forsaken: set[int] = set()
 
     def make(self, address: Address, seconds: float, trusted: Trusted | None) -> tuple[socket.socket, Seal | None]:
         """Return a socket that is connected to a server, and what seals it; ``trusted``: for TLS.
@@ -54,22 +55,30 @@ class Attempts:
                 with contextlib.suppress(OSError):
                     made.shutdown(socket.SHUT_RDWR)
 
+    def forsake(self, thread: int) -> None:
+        """Let all attempts of a thread fail, as `end` does for all threads; ``thread`` is its number."""
+        with self._lock:
+            self._forsaken.add(thread)
+            for made in [one for one, number in self._under_way.items() if number == thread]:
+                with contextlib.suppress(OSError):
+                    made.shutdown(socket.SHUT_RDWR)
+
     @contextlib.contextmanager
     def _held(self, made: socket.socket) -> Iterator[None]:
         """Let `end` know of a socket for a while; one with which something fails is closed."""
         try:
             with self._lock:
                 self._check()
-                self._under_way.add(made)
+                self._under_way[made] = threading.get_ident()
             yield
         except BaseException:
             made.close()
             raise
         finally:
-            self._under_way.discard(made)
+            self._under_way.pop(made, None)
 
     def _check(self) -> None:
-        if self._over:
+        if self._over or threading.get_ident() in self._forsaken:
             raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
 
     def _connected(self, address: Address, seconds: float) -> socket.socket:

@@ -34,6 +34,8 @@ _LOG: Final = logger("rocketmq")
 _HEARTBEAT_S: Final = 30.0
 _ROUTES_S: Final = 30.0
 _MASTER: Final = 0
+_GRACE_S: Final = 0.2  # of the keeper for what it does when its client closes
+_LEAVE_S: Final = 0.5  # in which brokers have to answer who takes leave, all together
 
 _open: weakref.WeakSet[Client] = weakref.WeakSet()
 
@@ -192,16 +194,36 @@ class Client:
         self.routes.ask(TEMPLATE)
 
     def unregister(self, consumer: str = "") -> None:
-        """Take leave of all brokers; of a broker that cannot be told the time of heartbeats runs out."""
+        """Take leave of all brokers; of a broker that cannot be told the time of heartbeats runs out.
+
+        All are told; for their answers this waits half a second altogether.
+        """
+        by = time.monotonic() + _LEAVE_S
         for address in [places[number] for places in self.routes.brokers().values() for number in places]:
             for producer in self.producers or ("",):
                 if self.connections.get(address) is None:
                     continue
                 try:
                     fields = header_fields(Unregister(self.id, producer, consumer))
-                    self.connections.call(address, Code.UNREGISTER_CLIENT, fields, seconds=1.0)
+                    left = max(0.0, by - time.monotonic())
+                    self.connections.call(address, Code.UNREGISTER_CLIENT, fields, seconds=left)
                 except DataProxyError as error:
                     _LOG.info("no leave taken: %s", error.message)
+
+    def part(self, leave: Callable[[], object]) -> None:
+        """End the keeper, call ``leave``, which tells brokers that a member goes, and close.
+
+        The keeper may bring to its end what it does, for a moment; then its call or its connection that has no answer
+        ends.  For connections that are not there ``leave`` waits as little.
+        """
+        self.keeper.close(_GRACE_S)
+        self.connections.forsake(self.keeper._thread)
+        self.keeper.close(_GRACE_S)
+        self.connections.hurry(_GRACE_S)
+        try:
+            leave()
+        finally:
+            self.close()
 
     def end(self) -> None:
         """Let connections and threads end; this does not wait for them."""
@@ -216,7 +238,7 @@ class Client:
         self.end()
         if not self.inherited:
             self.connections.close()  # which ends a call that the keeper may wait for
-            self.keeper.close()
+            self.keeper.close(_GRACE_S)  # it waits for nothing any more, but perhaps for the look-up of a name
 
     def asked(self, address: Address, link: Link, incoming: Incoming) -> None:
         """Take a request of a broker; one that fails is answered with an error.  Thread: the one that reads."""

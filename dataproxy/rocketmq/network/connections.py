@@ -99,6 +99,9 @@ class Connections:
         self.failure = ""  # why the thread that reads has ended before `close`
         #: That a caller waits for a connection, at most; one that is not made by then is made all the same.
         self.patience_s = math.inf
+        self._hurry_by = math.inf  # when callers wait for a connection no more, see `hurry`
+        self._calls: dict[int, _Call] = {}  # that threads wait for, by their numbers
+        self._forsaken: set[int] = set()  # threads that are to wait for nothing any more
         self._watcher, self._trusted, self._attempts = watcher, trusted, Attempts()
         self._beside = Beside(self._open)
         self.connects = 0  # that were made, since the beginning
@@ -131,13 +134,37 @@ class Connections:
 
         Waits for up to ``connect_s``, or ``patience_s`` if that is less.  Raises TransportError, ClosedError.
         """
+        self._check_thread()
         found = self._links.get(address)
         if found is not None:
             return found
-        if self.patience_s >= self.connect_s:
+        patience = min(self.patience_s, max(0.0, self._hurry_by - time.monotonic()))
+        if patience >= self.connect_s:
             return self._open(address)
         self._check_refused(address)
-        return self._beside.open(address, self.patience_s)
+        return self._beside.open(address, patience)
+
+    def hurry(self, seconds: float) -> None:
+        """Let nobody wait for connections from ``seconds`` on; for a client that takes its leave."""
+        self._hurry_by = time.monotonic() + seconds
+
+    def forsake(self, thread: threading.Thread) -> None:
+        """Let a thread wait no more: its call and its attempt to connect end now, and those that it begins later.
+
+        They raise ClosedError.  A look-up of a name cannot be ended.  Any thread.
+        """
+        number = thread.ident
+        if number is None:
+            return
+        self._forsaken.add(number)
+        self._attempts.forsake(number)
+        call = self._calls.get(number)
+        if call is not None:
+            call._lost(ClosedError("the client was closed"))
+
+    def _check_thread(self) -> None:
+        if self._forsaken and threading.get_ident() in self._forsaken:
+            raise ClosedError("the client was closed")
 
     def _check_refused(self, address: Address) -> None:
         """Raise TransportError for a server that could not be reached a moment ago."""
@@ -214,8 +241,14 @@ class Connections:
         write(link, call)
         self.look_by(call._until)
         self.push(link)
-        if not call.done.wait(limit + 1.0):
-            raise TransportError(f"{address} did not answer within {limit:g} s", code="NO_ANSWER")
+        number = threading.get_ident()
+        self._calls[number] = call
+        try:
+            self._check_thread()  # behind the line above: `forsake` finds the call, or this finds what it says
+            if not call.done.wait(limit + 1.0):
+                raise TransportError(f"{address} did not answer within {limit:g} s", code="NO_ANSWER")
+        finally:
+            self._calls.pop(number, None)
         if isinstance(call.found, DataProxyError):
             raise call.found
         return call.found
@@ -316,6 +349,7 @@ class Connections:
 
     def _check(self) -> None:
         self.check_failure()
+        self._check_thread()
         if self._closed:
             raise ClosedError("the client was closed")
 

@@ -61,8 +61,8 @@ class Keeper:
 
         self.soon(again, seconds)
 
-    def close(self, seconds: float = 5.0) -> None:
-        """End the thread, after what it does now."""
+    def close(self, seconds: float) -> None:
+        """End the thread, after what it does now; wait for that for up to ``seconds``."""
         with self._changes.lock:
             self._over = True
             self._changes.tell()

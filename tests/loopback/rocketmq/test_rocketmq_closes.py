@@ -1,4 +1,4 @@
-"""Closes of `dataproxy.Consumer` while a server, or a look-up of its name, gives no answer."""
+"""Closes of consumers while a server, or a look-up of its name, gives no answer."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from dataproxy import AsyncConsumer, Consumer
+from dataproxy.rocketmq import Producer, PullConsumer, PushConsumer
 from tests.support.pushserver import full_port
+from tests.support.rocketserver import RocketServer
 from tests.support.waiting import SECONDS, eventually
 
 _BOUND_S: Final = 4.0  # of a close that may take 0.1 s: less than any wait for a thread that does not end
@@ -88,3 +90,86 @@ def test_a_close_waits_for_no_look_up_of_a_name(monkeypatch: pytest.MonkeyPatch)
     took = time.monotonic() - at
     go_on.set()
     assert took < _BOUND_S and eventually(lambda: not any(one.is_alive() for one in consumer._threads))
+
+
+# --- of `dataproxy.rocketmq`
+
+
+def push(target: str, **options: Any) -> PushConsumer:
+    return PushConsumer(target, group="g", topics={"T": "*"}, listener=lambda _messages: None, **options)
+
+
+def pull(target: str, **options: Any) -> PullConsumer:
+    return PullConsumer(target, group="g", topics={"T": "*"}, **options)
+
+
+Make = Callable[..., PushConsumer | PullConsumer]
+CONSUMERS: Final = pytest.mark.parametrize("make", [push, pull])
+
+
+def ends_soon(client: PushConsumer | PullConsumer | Producer) -> None:
+    """Close; no thread of the client is left."""
+    keeper = client._client.keeper._thread
+    begun = time.monotonic()
+    client.close()
+    assert time.monotonic() - begun < _BOUND_S
+    assert eventually(lambda: not keeper.is_alive())
+
+
+@CONSUMERS
+def test_a_close_of_a_consumer_ends_a_handshake_that_has_no_answer(make: Make, silent: socket.socket) -> None:
+    consumer = make(f"rocketmqs://127.0.0.1:{silent.getsockname()[1]}", tls_verify="none", connect_timeout=600)
+    made, _ = silent.accept()
+    with made:
+        assert made.recv(1), "the handshake has begun"
+        ends_soon(consumer)
+
+
+@CONSUMERS
+@pytest.mark.parametrize("code", [34, 105, 38])  # a heartbeat, a route, the members of a group
+def test_a_close_of_a_consumer_waits_for_no_answer_that_does_not_come(make: Make, code: int) -> None:
+    with RocketServer({"T": 2}) as server:
+        asked = threading.Event()
+        consumer = make(server.target, request_timeout=600)
+        assert eventually(lambda: consumer._member.readers)
+        for one in (code, 35):  # nor does it hear that somebody takes leave
+            server.on[one] = lambda *_: asked.set()
+        client = consumer._client
+        client.keeper.soon({34: client.heartbeat, 105: client.refresh, 38: consumer._member.rebalance}[code])
+        assert asked.wait(SECONDS)
+        ends_soon(consumer)
+        assert server.requests(35), "all the same it has said that it leaves"
+
+
+@CONSUMERS
+def test_a_close_of_a_consumer_makes_no_connection_to_a_broker_that_is_away(make: Make) -> None:
+    with RocketServer({"T": 4}) as server, RocketServer({"T": 4}) as away, full_port() as port:
+        server.others["a"] = f"127.0.0.1:{away.port}"
+        consumer = make(server.target, connect_timeout=600)
+        assert eventually(lambda: len(consumer._member.readers) == 8)
+        server.others["a"] = f"127.0.0.1:{port}"
+        consumer._client.keeper.soon(consumer._client.refresh)
+        consumer._client.keeper.soon(consumer._client.heartbeat)
+        assert eventually(lambda: is_connecting(port))
+        away.__exit__()
+        ends_soon(consumer)
+
+
+def test_a_close_of_a_producer_waits_for_no_answer_to_its_leave() -> None:
+    with RocketServer({"T": 2}) as server:
+        server.on[35] = lambda *_: None
+        producer = Producer(server.target, group="pg", request_timeout=600)
+        producer.send("T", b"x").result(SECONDS)
+        ends_soon(producer)
+
+
+@CONSUMERS
+def test_a_close_still_writes_the_offsets_of_what_was_done(make: Make) -> None:
+    with RocketServer({"T": 1}) as server:
+        server.put("T", 0, b"x")
+        with make(server.target, begin="first", **({"auto_commit": True} if make is pull else {})) as consumer:
+            if isinstance(consumer, PullConsumer):
+                assert consumer.poll(SECONDS)
+            else:
+                assert eventually(lambda: consumer.counts().done == 1)
+        assert eventually(lambda: server.offsets.get(("g", "T", 0)) == 1)

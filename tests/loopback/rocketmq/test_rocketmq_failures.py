@@ -297,7 +297,7 @@ def test_a_close_connects_to_no_broker_that_is_dead(monkeypatch: pytest.MonkeyPa
         server.others["a"] = f"127.0.0.1:{dead_port}"
         producer = Producer(server.target, "p")
         producer.send("t", b"x").result(20)
-        producer._client.keeper.close()  # it may be connecting for a heartbeat
+        producer._client.keeper.close(20)  # it may be connecting for a heartbeat
         for client in list(server.clients):
             client.cut()
         assert eventually(lambda: not producer._client.connections._links)
