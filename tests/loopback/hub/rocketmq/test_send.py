@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from dataproxy._core.server.rocketmq.core import STORED
 from tests.native import probe_rocketmq as wire
+from tests.support.reference import rocketmq as reference
 from tests.support.reference.rocketvectors import CAPTURED
 from tests.support.remoting import JSON, RMQ, Port, batch, fields, one_stored, properties
 
@@ -74,6 +76,18 @@ def test_recorded_messages_are_stored(port: Port, i: int) -> None:
     bodies = [item["body"] for item in wire.read_batch(said["body"])] if read["code"] == 320 else [said["body"]]
     assert [one["body"] for one in found] == bodies
     assert sent["msgId"].split(b",") == [wire.message_id(host(port), one["physicalOffset"]) for one in found]
+
+
+def test_a_remark_with_escapes_does_not_change_the_fields_behind_it(port: Port) -> None:
+    remote = port.connect(JSON)
+    text = 'TAGS\x01a\x02x\x01\u00e9"\\'
+    number, frame = remote.send_frame("T", b"body", queueId=1, properties=text.encode())
+    header = json.loads(frame[8 : 8 + int.from_bytes(frame[5:8])])
+    header = {"remark": '\u00e9 says "\\"', **{name: value for name, value in header.items() if name != "remark"}}
+    remote.socket.sendall(reference.frame_of(0, json.dumps(header).encode(), b"body"))
+    assert wire.take("sent", remote.answer(number))["code"] == 0
+    [found] = remote.pull("T", queueId=1)["found"]
+    assert (found["topic"], found["body"], found["properties"]) == (b"T", b"body", text.encode())
 
 
 def test_a_queue_that_is_not_named_is_one_after_the_other(port: Port) -> None:

@@ -142,6 +142,16 @@ def test_characters_beyond_the_first_plane_and_halves_of_one() -> None:
     assert found["remark"].decode() == "\U0001f600 � ��A é你"
 
 
+@pytest.mark.parametrize("piece", ['\\"', "\\\\", "\\u0001", "\u00e9", "!", "#", "[", "]"])
+def test_texts_end_and_escapes_begin_wherever_they_are(piece: str) -> None:
+    """Texts are looked through eight bytes at a time."""
+    for before in range(18):
+        for behind in range(10):
+            frame = headed(f'{{"remark":"{"a" * before}{piece}{"b" * behind}","opaque":7}}')
+            found = wire.read(frame)
+            assert found == plain.read_frame(frame) and found["opaque"] == 7
+
+
 BINARY = bytes.fromhex(BY_NAME["send_v2"]["hex_rocketmq"])
 
 

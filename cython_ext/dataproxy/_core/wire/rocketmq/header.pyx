@@ -79,17 +79,6 @@ cdef void _language(Buf* scratch, const JsonValue* value, int32_t* out) noexcept
                 out[0] = i
 
 
-cdef bint _plain_members(Slice text) noexcept nogil:
-    """Tell whether all values of an object are texts, numbers, words or null."""
-    cdef JsonMembers members
-    cdef JsonValue key, value
-    json_open(&members, text)
-    while json_next(&members, &key, &value):
-        if value.kind == JSON_OBJECT or value.kind == JSON_ARRAY:
-            return False
-    return not members.broken
-
-
 cdef bint _member(Command* out, Slice name, const JsonValue* value) noexcept nogil:
     """Take one member of the header; False: it cannot be what it should."""
     if slice_is(name, b"code"):
@@ -110,7 +99,7 @@ cdef bint _member(Command* out, Slice name, const JsonValue* value) noexcept nog
     elif slice_is(name, b"extFields"):
         out.extended = value.kind == JSON_OBJECT
         out.fields = value.raw if out.extended else slice_of(NULL, 0)
-        return value.kind == JSON_NULL or out.extended and _plain_members(value.raw)
+        return value.kind == JSON_NULL or out.extended and value.flat       # texts, numbers, words or null
     return True
 
 

@@ -19,6 +19,7 @@ ctypedef struct JsonValue:
     int kind                    # JsonKind
     Slice raw                   # a text without its quotes; all others whole
     bint escaped                # a text: `json_unescape` makes it what it means
+    bint flat                   # an object or an array: none lies in it
 
 
 ctypedef struct JsonMembers:    # of an object, one after the other

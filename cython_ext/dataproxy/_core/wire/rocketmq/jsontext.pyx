@@ -6,7 +6,7 @@ DEPTH_MOST, and what a text costs grows with its bytes alone.
 Locality: any thread.  Locks: none.
 """
 
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from dataproxy._core.base.slice cimport Slice, slice_of
@@ -19,6 +19,8 @@ cdef enum:
     COLON = 58
     BACKSLASH = 92
     REPLACEMENT = 0xFFFD        # for half a character
+
+cdef const uint64_t ONES = 0x0101010101010101
 
 
 ctypedef struct Cursor:
@@ -72,8 +74,25 @@ cdef inline uint8_t _meant(uint8_t c) noexcept nogil:
     return 9 if c == 116 else 0
 
 
+cdef inline uint64_t _has(uint64_t word, uint8_t byte) noexcept nogil:
+    """Return not zero if one of eight bytes is this one."""
+    word ^= byte * ONES
+    return word - ONES & ~word & ONES << 7
+
+
+cdef inline const uint8_t* _pass_plain(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    """Pass bytes that are no quote and no backslash, eight at a time; such a byte is near then, or the end."""
+    cdef uint64_t word
+    while end - p >= 8:
+        memcpy(&word, p, 8)
+        if _has(word, QUOTE) | _has(word, BACKSLASH):
+            break
+        p += 8
+    return p
+
+
 cdef bint _text(Cursor* c, JsonValue* out) noexcept nogil:
-    cdef const uint8_t* p = c.at + 1
+    cdef const uint8_t* p = _pass_plain(c.at + 1, c.end)
     out.kind = JSON_TEXT
     out.escaped = False
     while p < c.end:
@@ -91,6 +110,7 @@ cdef bint _text(Cursor* c, JsonValue* out) noexcept nogil:
             p += 2
         else:
             return False
+        p = _pass_plain(p, c.end)
     return False
 
 
@@ -139,6 +159,7 @@ cdef bint _inside(Cursor* c, JsonValue* out, int depth) noexcept nogil:
     cdef bint members = start[0] == 123
     cdef uint8_t close = 125 if members else 93
     cdef JsonValue inner
+    cdef bint flat = True
     if depth >= DEPTH_MOST:
         return False
     c.at += 1
@@ -150,11 +171,13 @@ cdef bint _inside(Cursor* c, JsonValue* out, int depth) noexcept nogil:
                     return False
             if not _value(c, &inner, depth + 1):
                 return False
+            flat = flat and inner.kind < JSON_OBJECT
             if _take(c, close):
                 break
             if not _take(c, COMMA):
                 return False
     out.kind = JSON_OBJECT if members else JSON_ARRAY
+    out.flat = flat
     out.raw = slice_of(start, <size_t>(c.at - start))
     return True
 
