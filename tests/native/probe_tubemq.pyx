@@ -107,18 +107,21 @@ cdef class Stream:
         """Take a piece; return (serial, payload) of each frame that is whole now.  Raises ProbeError."""
         cdef int status
         cdef Exact exact
+        cdef size_t at = 0
         self.rest += piece
+        exact = Exact(<size_t>len(self.rest))
+        memcpy(exact.p, <const char*>self.rest, exact.n)
         found = []
         while True:
-            exact = Exact(<size_t>len(self.rest), bytes(self.rest))
             with nogil:
-                status = scan_frame(&self.scan, exact.p, exact.n, self.most)
-            if status > 0:
-                return found
-            _ok(status)
-            size = self.scan.at
-            found.append((self.scan.serial, _taken(join_frame(exact.p, &self.scan))))
-            del self.rest[:size]
+                status = scan_frame(&self.scan, exact.p + at, exact.n - at, self.most)
+            if status != ST_OK:
+                del self.rest[:at]
+                if status > 0:
+                    return found
+                _ok(status)
+            found.append((self.scan.serial, _taken(join_frame(exact.p + at, &self.scan))))
+            at += self.scan.at
             memset(&self.scan, 0, sizeof(FrameScan))
 
     def overwrite(self, at, bytes data):

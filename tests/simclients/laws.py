@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from dataproxy.hub.clients import SCAN_S
@@ -32,7 +33,8 @@ class Laws:
     def __init__(self, world: World) -> None:
         self._world = world
         self.heard: dict[tuple[str, int], float] = {}  #: when a heartbeat for the group last came on the connection
-        self.left: set[tuple[str, int]] = set()  #: groups that a connection has left in order
+        self._left: set[tuple[str, int]] = set()  # groups that a connection has left in order
+        self._sure: dict[str, float] = {}  # until when nobody can be in a group any more who must not
         self._seen: dict[str, tuple[Member, ...]] = {}
         self._faces: dict[str, Any] = {}
         self._unheard: dict[str, float] = {}  # when a group changed of which not all members have heard
@@ -43,6 +45,21 @@ class Laws:
 
     def _broken(self, law: str, text: str) -> None:
         raise LawError(f"{law}: {text} at {self._world.now:.3f}")
+
+    # --- what clients say
+
+    def leaves(self, group: str, connection: int) -> None:
+        """Take the end of a member."""
+        self._left.add((group, connection))
+        self._sure.pop(group, None)
+
+    def has_left(self, group: str, connection: int) -> bool:
+        """Tell whether a connection has left a group, and has not come back."""
+        return (group, connection) in self._left
+
+    def comes_back(self, group: str, connection: int) -> None:
+        """Take a heartbeat for a group, of after its end if there was one."""
+        self._left.discard((group, connection))
 
     # --- what comes out of the hub
 
@@ -89,14 +106,20 @@ class Laws:
 
     def look(self) -> None:
         """Look at everything."""
-        members = self._world.registry.members
-        for group in {**dict.fromkeys(members.names()), **self._seen}:
+        members, now = self._world.registry.members, self._world.now
+        for group in members.names():
+            self._seen.setdefault(group, ())
+        for group, seen in self._seen.items():
             records = members.records(group)
-            seen = self._seen.get(group, ())
-            if len(seen) != len(records) or any(one is not other for one, other in zip(seen, records, strict=True)):
+            if len(seen) != len(records) or not all(map(is_, seen, records)):
                 self._changed(group, records)
-            self._still(group, records)
-        self._questions()
+                self._sure.pop(group, None)
+            if now > self._sure.get(group, -1.0):
+                self._sure[group] = self._until_when_sure(group, records)
+            if group in self._unheard:
+                self._hears(group, records)
+        if self.asked:
+            self._questions()
 
     def _changed(self, group: str, records: tuple[Member, ...]) -> None:
         members = self._world.registry.members
@@ -119,25 +142,31 @@ class Laws:
             if self.table.get((one.peer.connection, group)) != dict(one.subscriptions):
                 self._broken("table", f"{one.client_id} in {group} is not what the compiled side knows")
 
-    def _still(self, group: str, records: tuple[Member, ...]) -> None:
-        now = self._world.now
+    def _until_when_sure(self, group: str, records: tuple[Member, ...]) -> float:
+        """Check who is in a group; return until when they may be, if neither they nor who has left are others."""
+        now, first = self._world.now, float("inf")
         for one in records:
             connection = one.peer.connection
-            if now - self.heard.get((group, connection), -1e9) > GHOST_S:
+            heard = self.heard.get((group, connection), -1e9)
+            if now - heard > GHOST_S:
                 self._broken("ghost", f"{one.client_id} is in {group} without a heartbeat")
-            if (group, connection) in self.left:
+            if (group, connection) in self._left:
                 self._broken("ghost", f"{one.client_id} is in {group}, which it has left")
-        since = self._unheard.get(group)
-        if since is None:
-            return
+            first = min(first, heard)
+        return first + GHOST_S - _EPS
+
+    def _hears(self, group: str, records: tuple[Member, ...]) -> None:
+        """Check that who is in a group hears in time that it has changed."""
+        since = self._unheard[group]
         present = {one.peer.connection for one in records if not one.is_broadcasting}
         late = {one for one in present if self._told.get((one, group), -1.0) < since}
         if not late:
             del self._unheard[group]
-        elif now > since + WINDOW_S + _EPS:
+        elif self._world.now > since + WINDOW_S + _EPS:
             self._broken("told", f"{sorted(late)} do not hear what changed in {group} at {since:.3f}")
 
     def _questions(self) -> None:
-        late = [call for call, at in self.asked.items() if self._world.now > at + 5.0 + _EPS]
-        if late:
+        now = self._world.now
+        if now > next(iter(self.asked.values())) + 5.0 + _EPS:  # the first was asked first
+            late = [call for call, at in self.asked.items() if now > at + 5.0 + _EPS]
             self._broken("replied", f"questions {late} have no reply")

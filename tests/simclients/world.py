@@ -41,6 +41,7 @@ __all__ = ["World", "play"]
 _FAULTY_S: Final = 240.0
 _END_S: Final = 400.0
 _QUEUES: Final = 4
+_DELAYS: Final = (0.001, 0.001, 0.02, 0.3)  # s, of which a packet takes a half to three halves
 _ANSWER_S: Final = 1.0  # that a client waits for an answer about locks
 _AGAIN_S: Final = 2.0  # until it wants a queue that it gave up: what it says of it by two connections may cross
 _ASKS_S: Final = 5.0  # until it asks again where to begin
@@ -96,8 +97,9 @@ class World:
 
     def run(self) -> World:
         """Play to the end: faults, then calm in which all that was left has to end."""
-        while self._heap and self._heap[0][0] <= _END_S:
-            self.now, _, what = heapq.heappop(self._heap)
+        heap, pop = self._heap, heapq.heappop
+        while heap and heap[0][0] <= _END_S:
+            self.now, _, what = pop(heap)
             what()
             self.steps += 1
         return self
@@ -111,16 +113,16 @@ class World:
             def tick() -> None:
                 if registry is self.registry and self._tick_at == at:
                     self._tick_at = float("inf")
-                    self._hub(lambda: registry.tick(self.now))
+                    self._hub(registry.tick, self.now)
 
             self._at(at, tick)
 
     # --- the hub
 
-    def _hub(self, what: Callable[[], Any]) -> Any:
+    def _hub(self, what: Callable[..., Any], *given: Any) -> Any:
         """Let the hub do something, and carry out what it wants."""
         try:
-            found = what()
+            found = what(*given)
         except RefusedError:
             found = None
         for one in self.registry.drain():
@@ -150,7 +152,7 @@ class World:
 
     def _ended(self, connection: int) -> None:
         registry = self.registry
-        self._hub(lambda: registry.closed(connection, self.now))
+        self._hub(registry.closed, connection, self.now)
         self.laws.table = {key: one for key, one in self.laws.table.items() if key[0] != connection}
 
     def _deliver(self, connection: int, action: Send | Ask) -> None:
@@ -161,7 +163,8 @@ class World:
     # --- connections
 
     def _delay(self) -> float:
-        return self._random.choice((0.001, 0.001, 0.02, 0.3)) * self._random.uniform(0.5, 1.5)
+        source = self._random
+        return source.choice(_DELAYS) * (0.5 + source.random())
 
     def _connect(self, process: Process, *, side: bool = False) -> Line:
         number = next(self._numbers)
@@ -192,7 +195,7 @@ class World:
         def arrive() -> None:
             if not line.there or registry is not self.registry:
                 return
-            found = self._hub(lambda: call(registry))
+            found = self._hub(call, registry)
             if answered is not None:
                 line.out_at = max(line.out_at, self.now + self._delay())
                 self._at(line.out_at, lambda: self._answered(process, line, found, answered))
@@ -277,10 +280,10 @@ class World:
 
         def call(registry: Registry) -> Any:
             for group in groups:
-                if not ghost or (group, line.number) not in self.laws.left:
+                if not ghost or not self.laws.has_left(group, line.number):
                     self.laws.heard[group, line.number] = self.now
                 if not ghost:
-                    self.laws.left.discard((group, line.number))
+                    self.laws.comes_back(group, line.number)
             return registry.heartbeat(line.peer, body, self.now)
 
         self._say(process, line, call, lambda _: None)
@@ -503,7 +506,7 @@ class World:
 
         def call(registry: Registry) -> None:
             if registry.members.at(group, line.number) is not None:
-                self.laws.left.add((group, line.number))
+                self.laws.leaves(group, line.number)
             registry.unregister(line.number, Unregister(process.id, "", group), self.now)
 
         if process.language != "CPP":  # a client of C++ just says no more of the group
@@ -529,7 +532,7 @@ class World:
             self._store.times["t", queue] = target
         header = ResetOffset("t", group, number, self._random.random() < 0.8)
         before = {queue: self._store.committed(group, "t", queue) for queue in range(_QUEUES)}
-        found = self._hub(lambda: self.registry.reset(header, self.now))
+        found = self._hub(self.registry.reset, header, self.now)
         for queue, offset in (found or {}).items():
             if before[queue.queue_id] != offset:
                 self._resets[group, queue.queue_id] = number, offset

@@ -14,9 +14,8 @@ from typing import Any
 from tests.campaigns.counters import keep
 from tests.sim.minimise import minimise
 from tests.simgroup.plan import Plan, make_plan
-from tests.simgroup.world import LawError, World, play
-
-_PORTION = 50  # seeds that a process plays before it tells
+from tests.simgroup.portions import PORTION, portion
+from tests.simgroup.world import LawError, World
 
 
 def fails(plan: Plan, **more: Any) -> str:
@@ -53,21 +52,6 @@ def replay(seed: int, **more: Any) -> int:
     return 1
 
 
-def portion(seeds: range, **more: Any) -> tuple[Counter[str], list[str]]:
-    """Play some seeds; return the counts and what broke."""
-    counts: Counter[str] = Counter()
-    broken = []
-    for seed in seeds:
-        try:
-            found = play(seed, **more)
-            slowest = max(counts["slowest_ms"], found["settled_ms"])
-            counts += found
-            counts["slowest_ms"] = slowest
-        except LawError as error:
-            broken.append(str(error))
-    return counts, broken
-
-
 def main() -> int:
     """Play the seeds and print totals; return 1 if a law does not hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.simgroup", description=__doc__)
@@ -80,7 +64,7 @@ def main() -> int:
     if given.seed is not None:
         return replay(given.seed, hub=given.hub)
     end = given.start + given.seeds
-    portions = [range(at, min(at + _PORTION, end)) for at in range(given.start, end, _PORTION)]
+    portions = [range(at, min(at + PORTION, end)) for at in range(given.start, end, PORTION)]
     begin = time.monotonic()
     if given.processes > 1:
         with multiprocessing.get_context("spawn").Pool(given.processes) as pool:

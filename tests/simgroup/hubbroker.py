@@ -6,9 +6,11 @@ it is there: at once, when the store has a position, or when a message comes in.
 
 from __future__ import annotations
 
+import itertools
+import select
 import socket
 import tempfile
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,26 +45,45 @@ _LONG_BODY: Final = 330_000  # bytes of a message that is a pack by itself
 _WAITS: Final = (0.0, 0.2, 0.6)  # how long a request for messages waits, in limits of a call
 _GET, _REGISTER = "GetMessageRequestC2B", "RegisterRequestC2B"
 _SEND: Final = 13
+_RESERVE: Final = 4 << 20  # bytes of a store's reserve for full disks
 _FOLDER: Final = next((one for one in ("/dev/shm",) if Path(one).is_dir()), None)  # a disk that is fast
+
+_RECEIVED: Final = memoryview(bytearray(1 << 22))  # what was read last
 
 _Key = tuple[str, int]  # topic, partition
 
 
-class _Peer:
-    """The client's end of a connection to the loop."""
+@lru_cache(256)
+def _message(topic: str, partition: int, body: bytes, item: str, least: int) -> bytes:
+    """Return the frame that sends a message, whose body has so many bytes at least."""
+    flag, data = wire.payload(b"$msgType$=" + item.encode() if item else b"", body.ljust(least, b"."))
+    request = messages.SendMessageRequestP2B(
+        clientId="producer", topicName=topic, partitionId=partition, data=data, flag=flag, sentAddr=0x7F000001,
+        checkSum=wire.checksum(data), msgType=item, msgTime="",
+    ).SerializeToString()  # fmt: skip
+    return wire.frame(1, wire.call(3, 3, _SEND, 10_000, request))
 
-    def __init__(self) -> None:
+
+class _Peer:
+    """The client's end of a connection to the loop; ``line`` is None for the producer."""
+
+    def __init__(self, line: Line | None, number: int) -> None:
+        self.line, self.number = line, number
         self._socket, server = socket.socketpair()
         self.server = server.detach()
         self._socket.setblocking(False)
         self._stream = wire.Stream()
         self.asked: dict[int, Any] = {}  #: requests for packs that have no answer
 
-    def send(self, serial: int, payload: bytes) -> bytes:
-        """Write a request; return what did not go out."""
-        return self.write(wire.frame(serial, payload))
+    def fileno(self) -> int:
+        """Return the descriptor of this end."""
+        return self._socket.fileno()
 
-    def write(self, data: bytes) -> bytes:
+    def send(self, serial: int, payload: bytes) -> memoryview:
+        """Write a request; return what did not go out."""
+        return self.write(memoryview(wire.frame(serial, payload)))
+
+    def write(self, data: memoryview) -> memoryview:
         """Write bytes; return what did not go out."""
         try:
             return data[self._socket.send(data) :]
@@ -72,10 +93,10 @@ class _Peer:
     def read(self) -> tuple[list[tuple[int, bytes]], bool]:
         """Return the frames that are there, and whether there may be more."""
         try:
-            data = self._socket.recv(1 << 22)
+            n = self._socket.recv_into(_RECEIVED)
         except BlockingIOError:
             return [], False
-        return self._stream.push(data), bool(data)
+        return self._stream.push(bytes(_RECEIVED[:n])), bool(n)
 
     def close(self) -> None:
         """End the connection."""
@@ -94,9 +115,12 @@ class HubBrokerHost(AnyBroker):
         self._unsent: list[tuple[str, int, bytes, str]] = []
         self._sends_again = False
         self._peers: dict[Line | None, _Peer] = {}
+        self._poll = select.epoll()
+        self._ends: dict[int, _Peer] = {}  # by their descriptors
         self._before: dict[_Key, int] = {}
         self._used: dict[_Key, tuple[str, int]] = {}  # who has a partition, and when it has called last
         self._goes_back: set[_Key] = set()  # who asked for it has reset these positions since they were looked at
+        self._numbers = itertools.count()
         self._address = BrokerText(text.id, "127.0.0.1", 1)
         self._open()
 
@@ -105,7 +129,11 @@ class HubBrokerHost(AnyBroker):
     def _open(self) -> None:
         plan = self.plan
         self._calls, self._taken = CallsCore(1024, _MOST_BYTES), 0
-        self._store = StoreCore(str(Path(self._folder.name) / "store"), map_bytes=1 << 26)
+        store = Path(self._folder.name) / "store"
+        store.mkdir(exist_ok=True)
+        with (store / "reserve").open("ab") as reserve:  # without pages, which would take as long as all the rest
+            reserve.truncate(_RESERVE)
+        self._store = StoreCore(str(store), map_bytes=1 << 26)
         core = HubCore(
             self._store, host="127.0.0.1", port=0, threads=1, max_frame=1 << 20, max_connections=1000, read_idle=1e9,
             reply_bytes=8 << 20, queue_bytes=64 << 20, compat=False, compress_entries=False, node_ip="127.0.0.1",
@@ -132,12 +160,14 @@ class HubBrokerHost(AnyBroker):
     def end(self) -> None:
         """End its process as a kill does, and forget its store."""
         self._stop()
+        self._poll.close()
         self._folder.cleanup()
 
     def _stop(self) -> None:
         for peer in self._peers.values():
             peer.close()
         self._peers.clear()
+        self._ends.clear()
         self._loop.end()
 
     def restart(self, now: int, *, crash: bool) -> None:
@@ -172,14 +202,9 @@ class HubBrokerHost(AnyBroker):
 
     def _send_first(self) -> None:
         topic, partition, body, item = self._unsent.pop(0)
-        whole = body.ljust(_LONG_BODY, b".") if self.plan.pack_bytes == 1 else body
-        flag, data = wire.payload(b"$msgType$=" + item.encode() if item else b"", whole)
-        request = messages.SendMessageRequestP2B(
-            clientId="producer", topicName=topic, partitionId=partition, data=data, flag=flag, sentAddr=0x7F000001,
-            checkSum=wire.checksum(data), msgType=item, msgTime="",
-        ).SerializeToString()  # fmt: skip
+        request = _message(topic, partition, body, item, _LONG_BODY if self.plan.pack_bytes == 1 else 0)
         peer = self._peer(None)
-        rest = peer.send(1, wire.call(3, 3, _SEND, 10_000, request))
+        rest = peer.write(memoryview(request))
         self._round()
         while rest:
             rest = peer.write(rest)
@@ -256,13 +281,16 @@ class HubBrokerHost(AnyBroker):
         """Take the end of a connection."""
         peer = self._peers.pop(line, None)
         if peer is not None:
+            del self._ends[peer.fileno()]
             peer.close()
             self._go_on(self._loop)
 
     def _peer(self, line: Line | None) -> _Peer:
         peer = self._peers.get(line)
         if peer is None:
-            peer = self._peers[line] = _Peer()
+            peer = self._peers[line] = _Peer(line, next(self._numbers))
+            self._ends[peer.fileno()] = peer
+            self._poll.register(peer, select.EPOLLIN)
             self._loop.adopt(peer.server, self._world.now)
         return peer
 
@@ -273,14 +301,14 @@ class HubBrokerHost(AnyBroker):
             due = self._loop.round(world.now, true_ms(world.now))
             taken = self._control()
             read = False
-            for line, peer in list(self._peers.items()):
+            for peer in self._readable():
                 frames, more = peer.read()
                 read |= more
-                made = self._answers(line, peer, frames)
-                if line is not None and line is asking:
+                made = self._answers(peer, frames)
+                if peer.line is not None and peer.line is asking:
                     found += made
-                elif line is not None and made:
-                    line.push(made)
+                elif peer.line is not None and made:
+                    peer.line.push(made)
             if not taken and not read:
                 break
         self._look()
@@ -293,6 +321,11 @@ class HubBrokerHost(AnyBroker):
             world.at(self._wake_at, partial(self._go_on, self._loop))
         return found
 
+    def _readable(self) -> list[_Peer]:
+        """Return the connections on which something is there, the oldest first."""
+        found = [self._ends[descriptor] for descriptor, _ in self._poll.poll(0)]
+        return sorted(found, key=lambda one: one.number) if len(found) > 1 else found
+
     def _go_on(self, loop: BrokerLoop, *, commits: bool = False) -> None:
         """Work while nobody calls, unless the process is another one by now; a frozen one does it later."""
         if loop is not self._loop:
@@ -300,6 +333,8 @@ class HubBrokerHost(AnyBroker):
         if self._world.now < self.frozen_until:
             self._world.at(self.frozen_until, partial(self._go_on, loop, commits=commits))
             return
+        if commits and not loop.holds:
+            return  # what was to be committed is, and a deadline of the loop has a time of its own
         if commits:
             loop.commit(self.bad_disk)
         self._round()
@@ -366,8 +401,9 @@ class HubBrokerHost(AnyBroker):
         self._used[key] = (request.clientId, world.now)
         world.laws.granted(text, request.clientId)
 
-    def _answers(self, line: Line | None, peer: _Peer, frames: list[tuple[int, bytes]]) -> list[bytes]:
+    def _answers(self, peer: _Peer, frames: list[tuple[int, bytes]]) -> list[bytes]:
         """Return frames for a client, after a look at them: packs go to who has registered their partition."""
+        line = peer.line
         if line is None:
             self.take_producers(frames)
             return []
@@ -375,16 +411,16 @@ class HubBrokerHost(AnyBroker):
             request = peer.asked.pop(serial, None)
             if request is None:
                 continue
-            answer = wire.read("GetMessageResponseB2C", wire.read_answers(payload)["data"])
+            answer = messages.GetMessageResponseB2C.FromString(wire.read_answers(payload)["data"])
             owner = self._owner(request.topicName, request.partitionId)
-            if answer["errCode"] == 200 and owner != request.clientId:
+            if answer.errCode == 200 and owner != request.clientId:
                 key = f"{self.text.id}:{request.topicName}:{request.partitionId}"
                 self._world.laws.broken("owner", f"{key} belongs to {owner}, and {request.clientId} gets a pack of it")
             if line.node.world.traced:
                 where = f"{request.topicName}:{request.partitionId}"
                 line.node.world.note(
                     f"{self.label} {_GET} of {request.clientId} {where} {request.lastPackConsumed} -> "
-                    f"{answer['errCode']} {answer['currOffset']} {len(answer['messages'])}"
+                    f"{answer.errCode} {answer.currOffset} {len(answer.messages)}"
                 )
         return [wire.frame(serial, payload) for serial, payload in frames]
 

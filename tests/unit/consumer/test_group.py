@@ -48,6 +48,13 @@ def test_a_seed_plays_the_same_run_in_every_process() -> None:
     assert runs[0] == runs[1] != b""
 
 
+def test_several_processes_play_seeds() -> None:
+    command = [sys.executable, "-m", "tests.simgroup", "--seeds", "2", "--processes", "2"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.startswith("2 seeds in ")
+    assert ", 0 violations: " in found.stdout
+
+
 def test_the_seeds_reach_every_outcome_and_every_fault() -> None:
     plans = [make_plan(seed) for seed in range(300)]
     seen = {action.kind for plan in plans for action in plan.actions}

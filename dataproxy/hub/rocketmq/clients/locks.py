@@ -145,7 +145,9 @@ class Locks:
     @property
     def next_tick(self) -> float:
         """Return when ``tick`` has to be called next."""
-        return min(self._sweep_at, nextafter(min(self._orphans.values(), default=_NEVER), _NEVER))
+        if not self._orphans:
+            return self._sweep_at
+        return min(self._sweep_at, nextafter(min(self._orphans.values()), _NEVER))
 
     def snapshot(self, now: float) -> tuple[Locked, ...]:
         """Return all locks as they are now."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -33,6 +35,13 @@ def test_a_seed_plays_the_same_run_again() -> None:
     for seed in range(3):
         one, other = play(seed), play(seed)
         assert (one.log, one.steps, one.grants, one.commits) == (other.log, other.steps, other.grants, other.commits)
+
+
+def test_several_processes_play_seeds() -> None:
+    command = [sys.executable, "-m", "tests.simclients", "2", "--start", "5", "--processes", "2"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.startswith("2 runs in ")
+    assert found.stdout.endswith(", 0 violations\n")
 
 
 def test_runs_have_locks_notifications_and_late_commits() -> None:
