@@ -1,10 +1,10 @@
-/* A TubeMQ broker that serves nothing but ready answers: what a consumer could reach at most.
+/* A TubeMQ broker that serves nothing but ready answers: what a consumer or a producer could reach at most.
  *
- *   tubebroker --port N --register FILE --heartbeat FILE --get FILE --commit FILE
+ *   tubebroker --port N --register FILE --heartbeat FILE --get FILE --commit FILE --send FILE
  *
  * A file holds the frame of one answer; the number of each request is written into a copy of its first bytes. All
- * requests of a connection are worked off in order. Every pack is the same one, and every confirm is welcome. Each
- * connection has a thread.
+ * requests of a connection are worked off in order. Every pack is the same one, and every confirm is welcome; what
+ * is sent is thrown away. Each connection has a thread.
  */
 #include "tubeframe.h"
 
@@ -15,7 +15,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
-enum { REGISTER = 15, HEARTBEAT = 16, GET = 17, COMMIT = 18, METHODS = 32, REQUESTS = 1 << 18 };
+enum { SEND = 13, REGISTER = 15, HEARTBEAT = 16, GET = 17, COMMIT = 18, METHODS = 32, REQUESTS = 1 << 18 };
 
 static struct tube_frame answers[METHODS];
 
@@ -76,6 +76,7 @@ int main(int argc, char **argv)
     answers[HEARTBEAT] = tube_read(option(argc, argv, "--heartbeat", NULL));
     answers[GET] = tube_read(option(argc, argv, "--get", NULL));
     answers[COMMIT] = tube_read(option(argc, argv, "--commit", NULL));
+    answers[SEND] = tube_read(option(argc, argv, "--send", NULL));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 64) != 0)

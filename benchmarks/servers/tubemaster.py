@@ -1,6 +1,6 @@
 """A TubeMQ master in plain Python that names a broker which runs elsewhere, for floor programs.
 
-``python -m benchmarks.servers.tubemaster BROKER_PORT TOPIC PARTITIONS`` prints its port, and runs until it is ended.
+``python -m benchmarks.servers.tubemaster BROKER_PORT PARTITIONS TOPIC ...`` prints its port, and runs until it is killed.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from tests.support.tubeserver.service import Service
 from tests.support.tubeserver.settings import Settings
 
 
-async def _run(broker_port: int, topic: str, partitions: int) -> None:
-    settings = Settings({topic: partitions}, balance_s=0.0)
+async def _run(broker_port: int, partitions: int, topics: list[str]) -> None:
+    settings = Settings(dict.fromkeys(topics, partitions), balance_s=0.0)
     master = Master(settings, [Broker(settings.broker_id, "127.0.0.1", broker_port)])
     listener = Listener(Service((1,), master.work, time.monotonic, [], Faults()), [])
     listener.start()
@@ -25,4 +25,4 @@ async def _run(broker_port: int, topic: str, partitions: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_run(int(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
+    asyncio.run(_run(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))

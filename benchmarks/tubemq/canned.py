@@ -1,4 +1,4 @@
-"""The broker in C, which serves ready packs, on the core of servers."""
+"""The broker in C, which serves ready packs and takes what is sent, on the core of servers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from benchmarks.servers.pinned import Server, started
 from dataproxy.wire.tubemq import messages
 from tests.support.reference.tubemq import answered, checksum_of, cut
 
-__all__ = ["PARTITIONS", "TOPIC", "answers", "files", "floor"]
+__all__ = ["PARTITIONS", "SENDS", "TOPIC", "answers", "files", "floor"]
 
+SENDS = "sends"  # a topic that benchmarks send to
 TOPIC, PARTITIONS, _PACK_BYTES, _RECORD_HEAD = "bench", 3, 524_288, 52  # packs as large as TubeMQ's broker makes them
 
 
@@ -37,6 +38,7 @@ def answers(size: int) -> tuple[dict[str, bytes], int]:
         "heartbeat": (16, kinds.HeartBeatResponseB2C(requireAuth=False, hasPartFailure=False, **fine)),
         "get": (17, pack),
         "commit": (18, kinds.CommitOffsetResponseB2C(currOffset=0, **fine)),
+        "send": (13, kinds.SendMessageResponseB2P(success=True, errCode=200, errMsg="1", messageId=1)),
     }
     return {name: cut(0, answered(method, one.SerializeToString())) for name, (method, one) in served.items()}, count
 
@@ -58,6 +60,6 @@ def floor(home: Path, size: int) -> Iterator[tuple[Server, int]]:
         port = int(listener.getsockname()[1])
     served, _ = answers(size)
     broker = (str(BUILT / "tubebroker"), "--port", str(port), *files(home, served, "answer"))
-    master = (sys.executable, "-m", "benchmarks.servers.tubemaster", str(port), TOPIC, str(PARTITIONS))
+    master = (sys.executable, "-m", "benchmarks.servers.tubemaster", str(port), str(PARTITIONS), TOPIC, SENDS)
     with started(*broker) as (pid, _), started(*master) as (_, port_of_master):
         yield Server(f"tubemq://127.0.0.1:{port_of_master}", pid), port
