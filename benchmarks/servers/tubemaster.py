@@ -1,6 +1,6 @@
 """A TubeMQ master in plain Python that names a broker which runs elsewhere, for floor programs.
 
-``python -m benchmarks.servers.tubemaster BROKER_PORT PARTITIONS TOPIC ...`` prints its port, and runs until it is killed.
+``python -m benchmarks.servers.tubemaster BROKER_PORT PARTITIONS TOPIC ...`` prints its port, and runs till it is ended.
 """
 
 import asyncio

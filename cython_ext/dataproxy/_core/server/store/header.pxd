@@ -60,4 +60,6 @@ cdef void header_place(uint8_t* p, uint32_t stream, int64_t stored_ms) noexcept 
 cdef void header_seal(uint8_t* p, size_t n, const void* key, size_t key_n) noexcept nogil
 # ST_OK, or ST_STORE when the header, or with `whole` the value, is not what was stored under the key.
 cdef int header_check(const uint8_t* p, size_t n, const void* key, size_t key_n, bint whole) noexcept nogil
+# Where the header ends; 0: the value begins with none.
+cdef size_t header_end(Slice value) noexcept nogil
 cdef int header_read(const uint8_t* p, size_t n, QueueHeader* header, size_t* size) noexcept nogil

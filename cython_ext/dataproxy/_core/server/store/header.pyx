@@ -72,6 +72,18 @@ cdef uint32_t _own_crc(const uint8_t* p, size_t head, const void* key, size_t ke
     return crc32c(crc, p + HEADER_FIXED, head - HEADER_FIXED)
 
 
+cdef size_t header_end(Slice value) noexcept nogil:
+    """Return the bytes of a value's header, 0 when it is not a known one.
+
+    Locality: any thread.
+    """
+    cdef size_t end
+    if value.n < HEADER_FIXED + 2 or value.p[0] != HEADER_VERSION:
+        return 0
+    end = load_be16(value.p + HEADER_AT_SIZE)
+    return end if HEADER_FIXED + 2 <= end <= value.n else 0
+
+
 cdef int header_read(const uint8_t* p, size_t n, QueueHeader* header, size_t* size) noexcept nogil:
     """Read the header at ``p``: ST_OK with its size, or ST_STORE when the bytes are not a known header.
 

@@ -578,7 +578,7 @@ cdef int visit_memory(void* self, Visit* v) noexcept nogil:
     cdef MemStore* store = <MemStore*>self
     cdef LogStat* log
     cdef int status
-    v.seen.n = v.seen_bytes = 0
+    v.seen.n = v.seen_bytes = v.counted = 0
     v.error = 0
     pthread_mutex_lock(&store.mutex)
     log = catalog_find_log(&store.catalog, v.topic, v.partition)

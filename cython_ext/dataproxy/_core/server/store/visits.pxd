@@ -36,6 +36,7 @@ ctypedef struct Visit:
     size_t most_entries
     size_t enough_bytes         # no further entry is added behind so many,
     size_t most_bytes           # nor one that would make it more than this; the first is always there
+    size_t around               # bytes of each entry that do not count for these two
     # Called when `first` and `next` are known: sets `offset`; ST_OK, or what the visit ends with.
     int (*place)(void* context) noexcept nogil
     int (*take)(void* context) noexcept nogil       # called with what was seen; its status is that of the visit
@@ -49,6 +50,7 @@ ctypedef struct Visit:
     uint64_t stop               # behind the last offset that was looked at; with `n_streams` also in the index
     Buf seen                    # Seen structs
     size_t seen_bytes           # of their values
+    size_t counted              # of them
     int error                   # library or system error behind ST_STORE
     uint64_t damaged            # offset of the entry behind FAULT_CHECKSUM
     # The visitor's own, kept from visit to visit.

@@ -64,9 +64,10 @@ cdef int visit_add(Visit* v, uint64_t offset, Slice value, Slice stream, uint32_
     """Add an entry that was seen, if there is not enough."""
     cdef Seen one
     cdef size_t n = v.seen.n // sizeof(Seen)
-    if n > 0 and (n >= v.most_entries or v.seen_bytes >= v.enough_bytes
-                  or v.seen_bytes + value.n > v.most_bytes):
+    cdef size_t counted = value.n - min(value.n, v.around)
+    if n > 0 and (n >= v.most_entries or v.counted >= v.enough_bytes or v.counted + counted > v.most_bytes):
         return ST_LIMIT
+    v.counted += counted
     one.offset = offset
     one.value = value
     one.stream = stream
@@ -83,7 +84,7 @@ cdef int visit_durable(void* store, Visit* v) noexcept nogil:
     cdef LogKeys log
     cdef int status
     cdef int rc = read_begin(e, &txn)
-    v.seen.n = v.seen_bytes = 0
+    v.seen.n = v.seen_bytes = v.counted = 0
     v.error = 0
     if rc:
         return _failed(v, rc)

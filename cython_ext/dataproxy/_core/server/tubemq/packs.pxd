@@ -14,6 +14,7 @@ cdef enum PackConst:
     PACK_ENOUGH = 327680        # bytes of a pack behind which nothing is added, as of a Java broker ...
     PACK_MOST = 524288          # ... and those it never has more of, unless it is a single message
     PACK_MESSAGES = 8000
+    PACK_AROUND = 64            # bytes of an entry that are not counted: a Java broker has 52 of its own, and no names
 
 
 ctypedef struct PackReader:     # of a server loop: memory that is used again

@@ -12,14 +12,14 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset, strlen
 from libc.time cimport strftime, time_t, tm
 
-from dataproxy._core.base.buf cimport buf_free, buf_put, buf_put_slice
+from dataproxy._core.base.buf cimport buf_free, buf_put, buf_put_slice, buf_reserve
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_NO_MEMORY, ST_OK
 from dataproxy._core.plat.atomic cimport relaxed_add
 from dataproxy._core.plat.calendar cimport localtime_r
 from dataproxy._core.plat.endian cimport load_be16
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
-from dataproxy._core.server.store.header cimport QueueHeader, header_read
+from dataproxy._core.server.store.header cimport QueueHeader, header_end, header_read
 from dataproxy._core.server.store.visits cimport Seen, seen_ahead, visit_free, visit_init
 from dataproxy._core.server.tubemq.broker cimport CODE_LIMITED, CODE_NOTHING
 from dataproxy._core.server.tubemq.limits cimport limit_check, limit_count
@@ -61,6 +61,7 @@ cdef int pack_read(TubeBroker* b, PackReader* p, PackCall* x) noexcept nogil:
     v.most_entries = PACK_MESSAGES
     v.enough_bytes = PACK_ENOUGH
     v.most_bytes = PACK_MOST
+    v.around = PACK_AROUND
     v.place = _place
     v.take = _take
     v.context = <void*>x
@@ -199,20 +200,21 @@ cdef int _parts(PackReader* p, const Visit* v, size_t n, size_t* bytes) noexcept
     """
     cdef const Seen* seen = <const Seen*>v.seen.p
     cdef TubeParts* parts
-    cdef TubeParts one
+    cdef size_t* ends
     cdef size_t i, end
     cdef size_t start = 0
     p.parts.n = p.heads.n = p.ends.n = 0
+    if buf_reserve(&p.parts, n * sizeof(TubeParts)) != ST_OK or buf_reserve(&p.ends, n * sizeof(size_t)) != ST_OK:
+        return ST_NO_MEMORY
+    parts = <TubeParts*>p.parts.p
+    ends = <size_t*>p.ends.p
     for i in range(n):
         seen_ahead(seen, n, i)
-        if not _part(p, v.partition, &seen[i], &one):
+        if not _part(p, v.partition, &seen[i], &parts[i]):
             return ST_NO_MEMORY
-        end = p.heads.n
-        if buf_put(&p.parts, &one, sizeof(TubeParts)) != ST_OK or buf_put(&p.ends, &end, sizeof(size_t)) != ST_OK:
-            return ST_NO_MEMORY
-    parts = <TubeParts*>p.parts.p
+        ends[i] = p.heads.n
     for i in range(n):
-        end = (<const size_t*>p.ends.p)[i]
+        end = ends[i]
         parts[i].head = slice_of(p.heads.p + start, end - start)
         parts[i].checksum = parts_checksum(&parts[i])
         bytes[0] += parts[i].head.n + parts[i].body.n
@@ -224,11 +226,9 @@ cdef bint _part(PackReader* p, uint32_t partition, const Seen* seen, TubeParts* 
     """Describe one message, without its head, which is appended to ``p.heads``; False: no memory."""
     cdef StoredMessage stored
     cdef QueueHeader header
-    cdef size_t head = 0
-    cdef Slice container = seen.value
+    cdef size_t head = header_end(seen.value)
+    cdef Slice container = slice_of(seen.value.p + head, seen.value.n - head)
     cdef int status
-    if header_read(seen.value.p, seen.value.n, &header, &head) == ST_OK:
-        container = slice_of(seen.value.p + head, seen.value.n - head)
     out.id = stored_id(partition, seen.offset)
     status = read_stored(container, &p.heads, &stored)
     if status == ST_NO_MEMORY:
@@ -239,6 +239,8 @@ cdef bint _part(PackReader* p, uint32_t partition, const Seen* seen, TubeParts* 
         return True
     out.flag = FLAG_ATTRIBUTE
     out.body = container
+    header.data_time_ms = 0
+    header_read(seen.value.p, seen.value.n, &header, &head)
     return put_attribute_head(&p.heads, seen.stream, _time(p, header.data_time_ms)) == ST_OK
 
 
