@@ -7,8 +7,11 @@ from typing import Final, NamedTuple
 
 from dataproxy.errors import ConfigError
 from dataproxy.problems import seconds, shown
+from dataproxy.wire.rocketmq.queues import Queue
 
-__all__ = ["TlsOptions", "check_begin", "check_count", "check_instance", "check_limit", "limit", "uncopied"]
+__all__ = [
+    "TlsOptions", "check_begin", "check_count", "check_instance", "check_limit", "check_queue", "limit", "uncopied",
+]  # fmt: skip
 
 _INSTANCE_MOST: Final = 200  # with the address in front of it, servers take 255
 _LONGEST_S: Final = 1e9  # thirty years, and no limit; the waits of `threading` take no infinity
@@ -47,6 +50,13 @@ def check_count(name: str, value: object, least: int = 1) -> int:
     """Return a whole number from ``least`` on.  Raises ConfigError."""
     if type(value) is not int or not least <= value < 1 << 62:
         raise ConfigError(f"{name}={shown(value)} is not a whole number from {least} on")
+    return value
+
+
+def check_queue(value: object) -> Queue:
+    """Return a queue.  Raises ConfigError."""
+    if type(value) is not Queue:
+        raise ConfigError(f"{shown(value)} is not a queue", hint="`queues` names those of a topic")
     return value
 
 

@@ -127,7 +127,7 @@ class Producer:
 
         All of them together have at most 4 MiB; none has a delay, and none is compressed.  Raises as `send`.
         """
-        plain = [one if isinstance(one, Message) else Message(one) for one in messages]
+        plain = [one if isinstance(one, Message) else Message(one) for one in _several(messages)]
         if not 0 < len(plain) <= _MOST_BATCH:
             raise InvalidMessageError(f"a batch has {len(plain)} messages, allowed are 1 to {_MOST_BATCH}")
         if any(one.delay_level for one in plain):
@@ -136,14 +136,27 @@ class Producer:
         whole = Encoded(items[0].id, batch_body(items), b"WAIT\x01true", 0, 0)
         return self._accept(topic, plain[0], whole, len(items), queue, batch=True)
 
-    def send_oneway(self, topic: str, body: bytes | bytearray | memoryview, **more: Any) -> None:
+    def send_oneway(
+        self,
+        topic: str,
+        body: bytes | bytearray | memoryview,
+        *,
+        tag: str = "",
+        keys: tuple[str, ...] = (),
+        properties: Mapping[str, str] | None = None,
+        delay_level: int = 0,
+        key: str | bytes | None = None,
+        queue: int | None = None,
+        flag: int = 0,
+    ) -> None:
         """Write a message to a broker, which does not answer: whether it is stored is not known.
 
-        ``more``: as `send`.  Waits for the route and the connection where there is none yet.  Raises DiscoveryError,
-        TransportError, DeliveryFailed (`NO_QUEUE`), and as `send`.
+        Arguments are as of `send`.  Waits for the route and the connection where there is none yet.  Raises
+        DiscoveryError, TransportError, DeliveryFailed (`NO_QUEUE`), and as `send`.
         """
-        queue = more.pop("queue", None)
-        message = Message(body, **more)
+        if queue is not None:
+            check_count("queue", queue, 0)
+        message = Message(body, tag, keys, {} if properties is None else properties, delay_level, key, flag)
         content = self._encoded(message)
         place = self._place(check_topic(topic), message.key, queue)
         address = self._client.routes.address(place.broker_name)
@@ -290,6 +303,17 @@ class Producer:
             text = f"topic {topic!r} has no {'queue' if queue is None else f'queue {shown(queue)}'} that takes messages"
             raise DeliveryFailed(text, code="NO_QUEUE", details={"queue": queue})
         return found[(next(_turns) if key is None else _bucket(key)) % len(found)]
+
+
+def _several(messages: Iterable[Message | bytes]) -> Iterable[Message | bytes]:
+    """Return what is a batch.  Raises InvalidMessageError: it is one message, or nothing that has messages."""
+    if isinstance(messages, (Message, str, bytes, bytearray, memoryview, Mapping)) or not (
+        hasattr(messages, "__iter__") or hasattr(messages, "__getitem__")
+    ):
+        raise InvalidMessageError(
+            f"messages {shown(messages)} are no batch", hint="give a list of bytes or Message; `send` takes one message"
+        )
+    return messages
 
 
 _turns = itertools.count()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from dataproxy.errors import ClosedError, DiscoveryError, LocalProtocolError
 from dataproxy.problems import shown
 from dataproxy.process.changes import Changes
-from dataproxy.rocketmq.arguments import TlsOptions, check_begin, check_count, check_limit, limit, uncopied
+from dataproxy.rocketmq.arguments import TlsOptions, check_begin, check_count, check_limit, check_queue, limit, uncopied
 from dataproxy.rocketmq.group.backlog import Chunk
 from dataproxy.rocketmq.group.member import Member
 from dataproxy.rocketmq.group.offsets import BrokerOffsets, QueueEnds
@@ -128,16 +128,17 @@ class PullConsumer:
     def first_offset(self, queue: Queue) -> int:
         """Return the first offset that a queue has.  Raises DataProxyError."""
         self._client.check()
-        return self._ends.first(queue)
+        return self._ends.first(check_queue(queue))
 
     def last_offset(self, queue: Queue) -> int:
         """Return the offset behind the last message of a queue.  Raises DataProxyError."""
         self._client.check()
-        return self._ends.last(queue)
+        return self._ends.last(check_queue(queue))
 
     def offset_at(self, queue: Queue, when: datetime | int) -> int:
         """Return the offset of the first message of a queue stored at a time or later.  Raises DataProxyError."""
         self._client.check()
+        check_queue(queue)
         begin = check_begin(when)
         if isinstance(begin, str):
             raise LocalProtocolError(f"{shown(when)} is no time", hint="use first_offset and last_offset")
@@ -152,6 +153,10 @@ class PullConsumer:
         self._client.check()
         if not self._chooses:
             raise LocalProtocolError("this consumer gets its queues from its group", hint="make one without topics")
+        if not isinstance(queues, Mapping):
+            raise LocalProtocolError(
+                f"queues {shown(queues)} are no mapping", hint="give a dict of queues and offsets; None is the group's"
+            )
         for queue, offset in queues.items():
             if type(queue) is not Queue or not (offset is None or (type(offset) is int and offset >= 0)):
                 raise LocalProtocolError(f"{shown(queue)}: {shown(offset)} is not a queue with an offset")
@@ -177,7 +182,7 @@ class PullConsumer:
         """Go on at another place of a queue that is read now.  Raises LocalProtocolError."""
         self._client.check()
         check_count("offset", offset, 0)
-        reader = self._member.readers.get(queue)
+        reader = self._member.readers.get(check_queue(queue))
         if reader is None:
             raise LocalProtocolError(f"{queue.topic} {queue.broker_name}/{queue.queue_id} is not read by this consumer")
         with self._changes.lock:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from dataproxy.errors import ConfigError, DataProxyError
 from dataproxy.logs import logger
-from dataproxy.problems import callback_problem
+from dataproxy.problems import callback_problem, shown
 from dataproxy.process.threads import join, start_hearing
 from dataproxy.rocketmq.arguments import TlsOptions, check_begin, check_count, check_limit, limit, uncopied
 from dataproxy.rocketmq.group.again import send_again
@@ -26,7 +26,7 @@ from dataproxy.rocketmq.group.reader import Bounds, QueueReader
 from dataproxy.rocketmq.group.served import serve
 from dataproxy.rocketmq.group.shares import subscriptions
 from dataproxy.rocketmq.network.client import Client
-from dataproxy.rocketmq.sending.messages import check_group
+from dataproxy.rocketmq.sending.messages import DELAY_LEVELS, check_group
 from dataproxy.wire.rocketmq.bodies import Subscription
 from dataproxy.wire.rocketmq.names import retry_topic
 
@@ -53,10 +53,13 @@ _PULL: Final = 32
 class RetryLater(Exception):  # noqa: N818 - a listener's answer
     """Say in a listener that its messages shall come again.
 
-    ``delay_level``: 1 to 18, see `DELAY_LEVELS`; 0: it grows with the attempts; -1: they become dead letters.
+    ``delay_level``: 1 to 18, see `DELAY_LEVELS`; 0: it grows with the attempts; -1: they become dead letters.  Raises
+    ConfigError for anything else, which a listener fails with: its messages come again, too.
     """
 
     def __init__(self, delay_level: int = 0) -> None:
+        if type(delay_level) is not int or not -1 <= delay_level <= len(DELAY_LEVELS):
+            raise ConfigError(f"delay_level={shown(delay_level)} is not -1 to {len(DELAY_LEVELS)}")
         super().__init__(delay_level)
         self.delay_level = delay_level
 

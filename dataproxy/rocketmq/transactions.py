@@ -35,6 +35,7 @@ __all__ = ["TransactionProducer", "TransactionResult"]
 
 _LOG: Final = logger("rocketmq")
 _ENDS: Final = {"commit": 8, "rollback": 12, "unknown": 0}
+_NAMES: Final = tuple(_ENDS)
 _PREPARED: Final = 4
 _MOST_CHECKS: Final = 2000  # that wait to be answered; a broker asks again
 
@@ -101,7 +102,7 @@ class TransactionProducer(Producer):
         delivered = self._accept(topic, message, content, 1, None).result(patience)
         try:
             end = execute(delivered)
-            if end not in _ENDS:
+            if end not in _NAMES:  # which may be of any type
                 raise ValueError(f"execute returned {end!r}; expected {', '.join(map(repr, _ENDS))}")
         except BaseException as error:
             self._end(delivered, "rollback", repr(error))
@@ -162,7 +163,7 @@ class TransactionProducer(Producer):
         if len(messages) != 1:
             raise RemoteProtocolError(f"{address} asks for a transaction with {len(messages)} messages")
         end = self._check(messages[0])
-        if end not in _ENDS:
+        if end not in _NAMES:  # which may be of any type
             raise ValueError(f"check returned {foreign(repr(end))}; expected {', '.join(map(repr, _ENDS))}")
         id_ = header.msg_id or messages[0].id
         answer = EndTransaction(
