@@ -114,12 +114,13 @@ ctypedef struct Request:    # what a server does with one frame; used again for 
     bint order              # syncSend=true
     Slice partition_key
     int32_t partition       # of the group that the request names; -1: the server chooses it
-    int call_kind           # CallKind; this and the next five with REQ_CALL
+    int call_kind           # CallKind; this and the next six with REQ_CALL
     uint32_t serial         # what the answer has to carry
     int32_t version
     int32_t service
     int32_t method
     Slice call              # the message of the request, borrowed from the frame or from `scratch`
+    Slice fields            # of the header, which was read and is good; where the wire says so
     bint unanswered         # with REQ_STORE: a success gets no answer; a refusal is made from `reply`
     bint closes             # the connection ends after this answer
     Buf reply               # the answer to send (after the commit for REQ_STORE)
@@ -148,6 +149,7 @@ cdef inline void request_begin(Request* r) noexcept nogil:
     r.service = 0
     r.method = 0
     r.call = slice_of(NULL, 0)
+    r.fields = slice_of(NULL, 0)
     r.unanswered = False
     r.closes = False
     r.reply.n = 0

@@ -29,9 +29,9 @@ from dataproxy._core.wire.rocketmq.const cimport (
     FLAG_ONE_WAY, PROPERTIES_MOST, SYS_BORN_V6, SYS_STORE_V6,
 )
 from dataproxy._core.wire.rocketmq.entry cimport put_entry, stream_of
-from dataproxy._core.wire.rocketmq.header cimport Command, read_command
+from dataproxy._core.wire.rocketmq.header cimport Command
 from dataproxy._core.wire.rocketmq.send cimport SendRequest, read_send
-from dataproxy._core.wire.rocketmq.serve cimport handle_of, is_plain_send, put_place
+from dataproxy._core.wire.rocketmq.serve cimport handle_of, is_plain_send, put_place, request_command
 from dataproxy._core.wire.rocketmq.stored cimport BatchItem, Host, StoredMessage, put_message_id, read_item
 
 cdef enum:
@@ -67,9 +67,7 @@ cdef void send_begin(ServerLoop* d, Session* s, const Request* r) noexcept nogil
     cdef Command command
     memset(&x, 0, sizeof(Sending))
     x.d, x.s, x.r = d, s, r
-    if read_command(r.call.p, r.call.n, &d.request.scratch, &command) != ST_OK:
-        end_session(d, s, CLOSE_MEMORY)
-        return
+    request_command(r, &d.request.scratch, &command)
     if read_send(&command, &x.send) != ST_OK:
         _name_field(&x)
     elif d.profile.service_code:

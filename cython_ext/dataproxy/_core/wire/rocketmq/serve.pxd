@@ -21,6 +21,8 @@ cdef int request_delimit(const uint8_t* p, size_t n, size_t max_frame, size_t* s
 cdef int serve_request(
     const ServerProfile* profile, const uint8_t* p, size_t n, int64_t now_ms, Request* out
 ) noexcept nogil
+# `scratch` is that of the request, or another one with as much room.
+cdef void request_command(const Request* r, Buf* scratch, Command* out) noexcept nogil
 # What stands for the place of a message where a broker has an offset in its files.
 cdef int64_t handle_of(uint32_t log, uint64_t offset) noexcept nogil
 cdef void answer_head(Command* head, int form, int32_t opaque) noexcept nogil       # of an answer without its code

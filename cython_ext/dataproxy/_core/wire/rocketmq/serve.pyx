@@ -1,4 +1,6 @@
-"""Requests as a server judges them: all are calls, whose header is known to be one; who answers them reads it again.
+"""Requests as a server judges them: all are calls, whose header is known to be one.
+
+A message goes on with the fields that were found; who answers other requests reads their header again.
 
 Locality: any thread.  Locks: none.
 """
@@ -15,7 +17,7 @@ from dataproxy._core.wire.rocketmq.const cimport (
     CODE_PULL, CODE_SEND, CODE_SEND_BATCH, CODE_SEND_V2, FLAG_RESPONSE, LANGUAGE_ANSWERED, SYS_TRANSACTION,
     VERSION_ANSWERED,
 )
-from dataproxy._core.wire.rocketmq.frame cimport delimit_frame
+from dataproxy._core.wire.rocketmq.frame cimport delimit_frame, split_frame
 from dataproxy._core.wire.rocketmq.header cimport Command, read_command
 from dataproxy._core.wire.rocketmq.properties cimport property_value
 from dataproxy._core.wire.rocketmq.send cimport SendRequest, Sent, put_sent
@@ -50,6 +52,7 @@ cdef int serve_request(
     out.version = command.flag
     out.service = command.form
     out.call = slice_of(p, n)
+    out.fields = command.fields
     out.action = REQ_CALL
     out.call_kind = COMMAND_ASK
     if command.flag & FLAG_RESPONSE:
@@ -59,6 +62,18 @@ cdef int serve_request(
     elif command.code == CODE_SEND or command.code == CODE_SEND_V2 or command.code == CODE_SEND_BATCH:
         out.call_kind = COMMAND_SEND
     return ST_OK
+
+
+cdef void request_command(const Request* r, Buf* scratch, Command* out) noexcept nogil:
+    """Make the command of a request again, of which fields and body are read; the header is not read once more."""
+    memset(out, 0, sizeof(Command))
+    out.form, out.opaque, out.code, out.flag = r.service, <int32_t>r.serial, r.method, r.version
+    out.numbered = True
+    out.fields = r.fields
+    out.extended = r.fields.n > 0
+    out.body = split_frame(r.call.p, r.call.n).body
+    out.scratch = scratch
+    out.mark = scratch.n
 
 
 cdef bint is_plain_send(const SendRequest* s) noexcept nogil:
