@@ -12,7 +12,7 @@ CORE = "dataproxy._core"
 
 # Compiled layers, from the bottom: what else a module may cimport below dataproxy._core, as prefixes.
 BASE = ("base", "plat")
-WIRE = ("base", "wire.api", "plat.endian")  # sans-io: no sockets, clocks, threads, atomics
+WIRE = ("base", "wire.api", "plat.endian", "plat.bits")  # sans-io: no sockets, clocks, threads, atomics
 PACK = ("pack", *BASE)
 CONN = ("conn", "wire.api", *PACK)
 NET = ("net", *CONN)

@@ -63,7 +63,7 @@ ctypedef int (*Visitor)(void* store, Visit* v) noexcept nogil
 
 
 cdef inline void seen_ahead(const Seen* seen, size_t n, size_t i) noexcept nogil:
-    """Ask memory for an entry that is read soon; called with each one in turn."""
+    """Ask memory for an entry that is read soon; called with each one in turn.  Locality: any thread.  Locks: none."""
     cdef size_t at = 0
     if i + AHEAD < n:
         while at < min(seen[i + AHEAD].value.n, <size_t>AHEAD_BYTES):
