@@ -70,7 +70,7 @@ test: build ## the whole test suite, in WORKERS (2) processes
 lint: setup ## ruff, cython-lint, generated files
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check -q .
-	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint cython_ext tests/native tests/sanitizer
+	@$(PY) tools/lint_cython.py cython_ext tests/native tests/sanitizer
 
 types: build ## mypy --strict on the package, stubs against the compiled modules
 	@$(PY) tools/check_types.py

@@ -27,8 +27,9 @@ def main() -> int:
         ).alias("stream_id"),
         f.timestamp_seconds(f.lit(1_700_000_000) + f.col("id")).alias("dt"),
     )
-    with nullcontext() if given else Hub() as hub:
-        options = {"target": given or hub.manager_url, "groupId": "sales"}  # of the hub's Manager: for writes and reads
+    with nullcontext(given) if given else Hub() as hub:
+        manager = hub.manager_url if isinstance(hub, Hub) else hub  # for writes and reads
+        options = {"target": manager, "groupId": "sales"}
         rows.write.format("dataproxy").mode("append").options(**options).save()
 
         held = spark.read.format("dataproxy").options(**options).load()  # the rows of now, and no later ones
