@@ -141,7 +141,7 @@ sim-leader: build ## SEEDS (1000) elections of three hubs on virtual time, with 
 sim-clients: build ## SEEDS (1000) runs of RocketMQ's clients on virtual time, from START (0) on, against the hub's registry of clients; SEED=n shows one
 	@$(PY) -m tests.simclients --processes $(PROCESSES) --start $(or $(START),0) $(if $(SEED),--seed $(SEED),$(if $(filter command line environment,$(origin SEEDS)),$(SEEDS),1000))
 
-chaos: build ## FAULTS (2000) real faults on processes and sockets, under producers and consumer groups, then the judges; a tenth for each other dialect; FAILOVERS (20) kills at half load; REFRESHES (10) minutes of lists that change
+chaos: build ## FAULTS (2000) real faults on processes and sockets, under producers and consumer groups, RocketMQ's too, then the judges; a tenth for each other dialect; FAILOVERS (20) kills at half load; REFRESHES (10) minutes of lists that change
 	@$(PY) -m tests.campaigns.chaos --faults $(FAULTS) --seed $(or $(SEED),1)
 	@$(PY) -m tests.campaigns.chaos --tls --faults $(FAULTS) --seed $(or $(SEED),1)
 	@for dialect in "--protocol v1" "--protocol http" "--ack sink" "--ack none" "--message-type 6" "--message-type 3" "--joined-lines"; do \

@@ -1,12 +1,12 @@
 """Real faults: ``python -m tests.campaigns.chaos --seed S --faults N`` over real processes, sockets and kills.
 
 Three durable hubs behind a Manager, several producers with threads, and at each hub, unless it speaks TLS, a consumer
-group of two members; N seeded faults; then calm, and the judges of producers and of groups.  With
-``--tls`` hubs and producers speak TLS and ask each other for certificates, which are renewed all the time, and at times
-by broken files.  ``--protocol``, ``--message-type``, ``--joined-lines`` and ``--ack`` choose how messages travel.  With
-``--failover N`` one of three hubs is killed N times at half load, and the way back of the rate is measured.  With
-``--refresh MINUTES`` the Manager's list changes every second, in phases, and the times of results are compared with
-those of quiet phases.
+group of two members, and a producer and a group of RocketMQ; N seeded faults; then calm, and the judges of producers
+and of groups.  With ``--tls`` hubs and producers speak TLS and ask each other for certificates, which are renewed all
+the time, and at times by broken files.  ``--protocol``, ``--message-type``, ``--joined-lines`` and ``--ack`` choose how
+messages travel.  With ``--failover N`` one of three hubs is killed N times at half load, and the way back of the rate
+is measured.  With ``--refresh MINUTES`` the Manager's list changes every second, in phases, and the times of results
+are compared with those of quiet phases.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ from tests.campaigns.chaos.manager import Manager
 from tests.campaigns.chaos.processes import HubProcess, SenderProcess
 from tests.campaigns.chaos.refresh import MOST_TIMES_QUIET, refresh
 from tests.campaigns.chaos.renewed import Renewed
+from tests.campaigns.chaos.rockets import Rockets, drain_rockets
 from tests.campaigns.chaos.stores import read_stores
 from tests.campaigns.chaos.toldlog import read_told
 from tests.campaigns.counters import keep
@@ -82,12 +84,15 @@ def chaos(
     http = dialect.protocol == "http"
     options = (*_OPTIONS, *dialect.options, *(own.options if own else ()))
     variants = [tuple(option for option in variant if dialect.suits(option)) for variant in _VARIANTS]
-    hubs = [HubProcess(folder, f"hub{i}", identity=own and own.hub, reports=http, queue=not tls) for i in range(3)]
+    identity = own and own.hub
+    hubs = [
+        HubProcess(folder, f"hub{i}", identity=identity, reports=http, queue=not tls, rockets=not tls) for i in range(3)
+    ]
     ports = [hub.http_port if http else hub.port for hub in hubs]
     proxies = [FaultProxy(f"127.0.0.1:{port}") for port in ports[:2]]  # the third is met without one
     manager = Manager([proxy.port for proxy in proxies] + ports[2:])
     crew: list[SenderProcess] = []
-    reading, groups = Reading(), list[Group]()
+    reading, groups, rockets = Reading(), list[Group](), list[Rockets]()
     history = History(grace=_STALL_SECONDS, close_grace=5.0, resent_frames=0, with_ids=not http)
     began = time.monotonic()
     try:
@@ -98,7 +103,8 @@ def chaos(
         for sender in crew:
             sender.ready()
         groups += [] if tls else [_group(reading, hub, seed + i) for i, hub in enumerate(hubs)]
-        wild = Faults(seed, hubs, crew, manager, proxies, numbered=not http, groups=groups)
+        rockets += [] if tls else [_rockets(hub, seed + i, pushed=i > 0) for i, hub in enumerate(hubs)]
+        wild = Faults(seed, hubs, crew, manager, proxies, numbered=not http, groups=[*groups, *rockets])
         for _ in range(faults):
             wild.one()
             if own is not None:
@@ -107,9 +113,10 @@ def chaos(
         for sender in crew:
             sender.finish()
         if groups:
-            drain(reading, [hub.folder for hub in hubs], _DRAIN_SECONDS)
+            drain(reading, [hub.folder for hub in hubs], _DRAIN_SECONDS, ["g"])
+        drain_rockets(rockets, _DRAIN_SECONDS)
     finally:
-        for group in groups:
+        for group in (*groups, *rockets):
             group.close()
         for sender in crew:
             sender.kill()
@@ -124,10 +131,11 @@ def chaos(
     found = [f"{violation.law} {violation.text}" for violation in judge(history)]
     if groups:
         found += _judge_groups(reading, hubs, history)
+    found += [text for one in rockets for text in one.problems]
     facts: dict[str, object] = {
         "seed": seed, "tls": tls, **dialect._asdict(), "faults": sum(wild.done.values()), "kinds": dict(wild.done),
         "broken_files": own.broken if own else 0, "seconds": round(time.monotonic() - began, 1),
-        **_counts(history, reading), "violations": len(found),
+        **_counts(history, reading), **_rocket_counts(rockets), "violations": len(found),
     }  # fmt: skip
     return facts, found
 
@@ -140,6 +148,17 @@ def _counts(history: History, reading: Reading) -> dict[str, object]:
         "stored": len(history.stored), "extra_frames": history.extra_frames, "resent_frames": history.resent_frames,
         "seen": len(reading.seen), "seen_again": reading.again, "packs": dict(reading.outcomes),
     }  # fmt: skip
+
+
+def _rocket_counts(rockets: list[Rockets]) -> dict[str, object]:
+    return {
+        "rockets": dict(sum((one.outcomes for one in rockets), Counter())),
+        "rockets_done": sum(len(one.done) for one in rockets), "rockets_again": sum(one.again for one in rockets),
+    }  # fmt: skip
+
+
+def _rockets(hub: HubProcess, seed: int, *, pushed: bool) -> Rockets:
+    return Rockets(hub.folder.name, hub.rocketmq_port, 2, seed, pushed=pushed)
 
 
 def _judge_groups(reading: Reading, hubs: list[HubProcess], history: History) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataproxy.testing import FaultProxy
 from tests.campaigns.chaos.manager import Manager
 from tests.campaigns.chaos.processes import HubProcess, SenderProcess
+from tests.campaigns.chaos.rockets import Rockets
 from tests.campaigns.readers.members import Group
 
 __all__ = ["Faults"]
@@ -73,7 +74,7 @@ class Faults:
         proxies: list[FaultProxy],
         *,
         numbered: bool = True,
-        groups: Sequence[Group] = (),
+        groups: Sequence[Group | Rockets] = (),
     ) -> None:
         self.wrongs = [wrong for wrong in _WRONGS if numbered or wrong[0] not in _NUMBERED]
         self.proxies = proxies

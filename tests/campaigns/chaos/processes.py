@@ -36,7 +36,7 @@ class HubProcess:
     """A hub that keeps its directory and its ports over kills; one in memory keeps its ports alone.
 
     ``identity``: for a hub with TLS, a file with certificate and key, and one with the authority of its clients.
-    ``reports``: it has a port of the HTTP report.  ``queue``: it has one of TubeMQ.
+    ``reports``: it has a port of the HTTP report.  ``queue`` and ``rockets``: of TubeMQ, and of RocketMQ.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class HubProcess:
         identity: tuple[Path, Path] | None = None,
         reports: bool = False,
         queue: bool = False,
+        rockets: bool = False,
     ) -> None:
         self._identity = identity
         self.durable = durable
@@ -56,6 +57,7 @@ class HubProcess:
         self.port = free_port()
         self.http_port = free_port() if reports else -1
         self.tubemq_port = free_port() if queue else -1
+        self.rocketmq_port = free_port() if rockets else -1
         self.manager_port = free_port()
         self.process: subprocess.Popen[str] | None = None
         self.frozen = False
@@ -69,6 +71,7 @@ class HubProcess:
             str(self.http_port),
             str(self.manager_port),
             str(self.tubemq_port),
+            str(self.rocketmq_port),
             *map(str, self._identity or ()),
             log=self.log,
         )

@@ -6,7 +6,7 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -91,12 +91,17 @@ class Group:
             self.members.pop().close()
 
 
-def ends_of(stores: Iterable[Path]) -> dict[Log, int]:
-    """Return the offset behind the last entry of every log of some stores, by the names of their folders."""
+def ends_of(stores: Iterable[Path], topics: Collection[str] = ()) -> dict[Log, int]:
+    """Return the offset behind the last entry of logs of some stores, by the names of their folders.
+
+    Without ``topics`` those of all topics.
+    """
     found = {}
     for path in stores:
         with open_store(path) as store:
             for log in store.logs():
+                if topics and log.topic not in topics:
+                    continue
                 found[Log(path.name, log.topic, log.partition)] = log.next_offset * INDEX
     return found
 
@@ -114,11 +119,14 @@ def offsets_of(stores: Iterable[Path]) -> dict[Log, int]:
     return found
 
 
-def drain(reading: Reading, stores: list[Path], seconds: float) -> None:
-    """Wait until everything in the stores of living hubs is confirmed; what is not in time is a violation."""
+def drain(reading: Reading, stores: list[Path], seconds: float, topics: Collection[str] = ()) -> None:
+    """Wait until everything in the stores of living hubs is confirmed; what is not in time is a violation.
+
+    Without ``topics`` all topics are meant.
+    """
     deadline = time.monotonic() + seconds
     ends: dict[Log, int] = {}
-    while ends != (ends := ends_of(stores)):  # seldom: a large store takes long to open
+    while ends != (ends := ends_of(stores, topics)):  # seldom: a large store takes long to open
         while left := reading.left_over(ends):
             if time.monotonic() > deadline:
                 reading.problems.append(f"R1 after {seconds:g} s {left}")

@@ -18,6 +18,8 @@ def test_faults_of_processes_and_hubs_lose_nothing(tmp_path: Path) -> None:
     assert facts["messages"] == facts["delivered"]
     assert facts["faults"] == 15
     assert facts["seen"] >= facts["delivered"]
+    assert set(facts["rockets"]) == {"delivered"}
+    assert facts["rockets_done"] >= facts["rockets"]["delivered"] > 0
 
 
 def test_encrypted_connections_and_renewed_certificates(tmp_path: Path) -> None:
