@@ -151,6 +151,7 @@ class HubBrokerHost(AnyBroker):
         self.control = Broker(self._address, layout, self.registrations, self._extent, Access(), Tokens(1, 300.0, 0.0))
         self._work = Calls({15: self.control.answer, 16: self.control.answer})
         self._before = self._positions()
+        self._rows: list[Any] | None = None  # of registrations, when they were looked at last
         self._wake_at = self._commit_at = 0
         self._used.clear()
 
@@ -426,6 +427,11 @@ class HubBrokerHost(AnyBroker):
 
     def _look(self) -> None:
         """Compare positions with those before."""
+        rows = self.registrations.found()
+        if rows == self._rows:
+            self._goes_back.clear()
+            return
+        self._rows = rows
         laws, after = self._world.laws, self._positions()
         for (topic, partition), position in after.items():
             before = self._before.get((topic, partition), 0)
