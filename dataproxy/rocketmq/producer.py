@@ -240,7 +240,8 @@ class Producer:
 
         Messages without a result after ``timeout`` seconds fail with code CLOSED; infinity is no limit.  A second call
         returns the same counts.  Ctrl-C ends the wait, not the rest.  In a signal handler that interrupted a `send` of
-        its own thread, that message fails so at once, unless it was written already.
+        its own thread, that message fails so at once, unless it was written already.  Raises LocalProtocolError (code
+        IN_CALLBACK) in a callback of a Delivery, on whose thread all results come: nothing is closed then.
         """
         patience = limit(timeout)
         if self._final is not None:
@@ -249,6 +250,7 @@ class Producer:
             self._final = Report(0, 0, 0, 0, 0, 0, 0, 0)
             self._client.close()
             return self._final
+        self._dispatcher.check_may_wait()
         try:
             self._dispatcher.shut()
             self._dispatcher.wait_settled(patience)

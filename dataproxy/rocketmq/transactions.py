@@ -113,6 +113,7 @@ class TransactionProducer(Producer):
         """Close it as `Producer.close`; checks that wait are left to other producers of the group."""
         patience = limit(timeout)
         if not self.closed and not self._client.inherited:
+            self._dispatcher.check_may_wait()
             while True:
                 try:
                     self._asked.put_nowait(None)

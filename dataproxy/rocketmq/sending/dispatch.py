@@ -119,7 +119,9 @@ class Dispatcher:
     def check_may_wait(self) -> None:
         """Raise LocalProtocolError on a thread that results need."""
         if self._client.works_here():
-            raise LocalProtocolError("a callback may not wait for results", hint="wait on a thread of your own")
+            raise LocalProtocolError(
+                "a callback may not wait for results", code="IN_CALLBACK", hint="wait on a thread of your own"
+            )
 
     def report(self) -> Report:
         """Return the counts.  Raises ForkedError."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 import pytest
 
 from dataproxy import AsyncConsumer, Consumer
+from dataproxy.errors import LocalProtocolError
 from dataproxy.rocketmq import Producer, PullConsumer, PushConsumer
 from tests.support.pushserver import full_port
 from tests.support.rocketserver import RocketServer
@@ -173,3 +174,23 @@ def test_a_close_still_writes_the_offsets_of_what_was_done(make: Make) -> None:
             else:
                 assert eventually(lambda: consumer.counts().done == 1)
         assert eventually(lambda: server.offsets.get(("g", "T", 0)) == 1)
+
+
+@pytest.mark.parametrize("call", ["close", "flush"])
+def test_a_callback_may_not_wait_for_results_of_its_own_thread(call: str) -> None:
+    with RocketServer({"T": 1}) as server, Producer(server.target, group="pg") as producer:
+        found: list[object] = []
+        told = threading.Event()
+
+        def end(_delivery: object) -> None:
+            try:
+                found.append(getattr(producer, call)())
+            except LocalProtocolError as error:
+                found.append(error.code)
+            told.set()
+
+        producer.send("T", b"x").add_done_callback(end)
+        assert told.wait(SECONDS)
+        assert found == ["IN_CALLBACK"]
+        assert producer.send("T", b"y").result(SECONDS), "nothing was closed"
+        assert producer.close().failed == 0
