@@ -128,16 +128,21 @@ def chaos(
     for sender in crew:
         history.resent_frames = (history.resent_frames or 0) + read_told(sender.log, history)
     read_stores([hub.folder for hub in hubs], history)
-    found = [f"{violation.law} {violation.text}" for violation in judge(history)]
-    if groups:
-        found += _judge_groups(reading, hubs, history)
-    found += [text for one in rockets for text in one.problems]
+    found = _violations(history, hubs, reading if groups else None, rockets)
     facts: dict[str, object] = {
         "seed": seed, "tls": tls, **dialect._asdict(), "faults": sum(wild.done.values()), "kinds": dict(wild.done),
         "broken_files": own.broken if own else 0, "seconds": round(time.monotonic() - began, 1),
         **_counts(history, reading), **_rocket_counts(rockets), "violations": len(found),
     }  # fmt: skip
     return facts, found
+
+
+def _violations(history: History, hubs: list[HubProcess], reading: Reading | None, rockets: list[Rockets]) -> list[str]:
+    """Return what the judges of producers, of TubeMQ's groups and of RocketMQ's clients have found."""
+    found = [f"{violation.law} {violation.text}" for violation in judge(history)]
+    if reading is not None:
+        found += _judge_groups(reading, hubs, history)
+    return found + [text for one in rockets for text in one.problems]
 
 
 def _counts(history: History, reading: Reading) -> dict[str, object]:
