@@ -93,6 +93,7 @@ class Listener:
         loop, received = asyncio.get_running_loop(), bytearray()
         while data := await loop.sock_recv(connection, 1 << 16):
             received += data
+            await asyncio.sleep(0)  # with always something to read, none of the calls here gives others a turn
             while (frame := take_frame(received)) is not None:
                 serial, payload, end = frame
                 del received[:end]
