@@ -146,7 +146,13 @@ def test_a_queue_that_was_nearly_given_back_is_read_on() -> None:
         assert got == [b"0", b"1", b"2", b"3"]
 
 
-@pytest.mark.parametrize("what", [SystemExit(1), RetryLater("5")], ids=["exit", "level"])  # type: ignore[arg-type]
+def _changed_level() -> RetryLater:
+    answer = RetryLater()
+    answer.delay_level = "5"  # type: ignore[assignment]
+    return answer
+
+
+@pytest.mark.parametrize("what", [SystemExit(1), _changed_level()], ids=["exit", "level"])
 def test_listeners_that_raise_what_nobody_expects_go_on(what: BaseException) -> None:
     with RocketServer({"t": 1}) as server:
         for i in range(6):
