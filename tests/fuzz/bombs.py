@@ -8,7 +8,7 @@ from collections import deque
 
 from dataproxy._core.base.column import Bytes
 from dataproxy.hub.reading.records import records_of
-from dataproxy.hub.web.recordpages import Place, read_page
+from dataproxy.hub.web.pages.records import Place, read_page
 from dataproxy.stored.entry import StoredEntry
 from tests.campaigns.hostile import binary
 from tests.fuzz.engine import main

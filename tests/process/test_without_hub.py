@@ -53,7 +53,7 @@ with dataproxy.Producer(sys.argv[1], group_id="g") as producer:
 
 @pytest.mark.parametrize(
     "program",
-    ["from dataproxy.hub import Hub", "import dataproxy; dataproxy.hub", "import dataproxy.hub.web.recordpages"],
+    ["from dataproxy.hub import Hub", "import dataproxy; dataproxy.hub", "import dataproxy.hub.web.pages.records"],
 )
 def test_the_hub_names_the_cause_and_the_command(place, program):
     done = run(place, program)

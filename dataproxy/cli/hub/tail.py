@@ -16,7 +16,7 @@ from dataproxy.shown import json_text, printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dataproxy.hub.web.recordpages import Place
+    from dataproxy.hub.web.pages.records import Place
 
 __all__ = ["tail"]
 
@@ -89,7 +89,7 @@ def tail(
 
 def _place(text: str) -> Place:
     """Return the place that ``--start`` names.  Raises ConfigError."""
-    from dataproxy.hub.web.recordpages import Place
+    from dataproxy.hub.web.pages.records import Place
 
     try:
         return Place.parse(text)
@@ -103,7 +103,7 @@ def _from_store(path: str, group: str, stream: str, place: Place, follow: bool) 
     import time
 
     from dataproxy.hub.reading.store import open_store
-    from dataproxy.hub.web.recordpages import passed
+    from dataproxy.hub.web.pages.records import passed
 
     with open_store(path) as reader:
         while True:

@@ -1,8 +1,7 @@
 """The hub's HTTP port: the calls of InLong's Manager, by which SDKs find proxies, and the hub's own API and pages.
 
-What lives here.  `manager`: the server and its routes.  `access`, `connections`: who may ask, and limits for peers,
-connections and pages in memory.  `recordpages`, `jsonpages`, `entrypages`: stored records as pages, decoded or as they
-are.  `frontpages`: pages for people and for Prometheus.  `faultapi`: faults armed over HTTP.  `settings`,
+What lives here.  `manager`: the server and its routes.  `access`, `connections`: who may ask, and limits for peers and
+connections.  `pages`: answers that are made page by page.  `faultapi`: faults armed over HTTP.  `settings`,
 `settingsapi`: what the Manager answers and how nodes are set, changed while the hub runs.  `tubeapi`: the hub as TubeMQ
 seen and changed over HTTP.  `viewapi`, `eventstream`: what an operator sees of all protocols, resets, and events as
 they happen.  `served`: what all of these need of a hub.

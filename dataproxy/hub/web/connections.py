@@ -1,8 +1,7 @@
 """Limits for the peers of an HTTP server: time, connections, memory.
 
 The server itself has no time limit for the rest of a body, nor for a peer that does not read its answer.  So each of
-its protocols is wrapped in a ``_Guarded``, which has timers.  Slots bound how many pages of records are read and
-written at a time, also if peers do not read.
+its protocols is wrapped in a ``_Guarded``, which has timers.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -21,10 +20,9 @@ from aiohttp.streams import StreamReader
 
 from dataproxy.logs import logger
 
-__all__ = ["Connections", "HttpLimits", "PageSlots", "Reader", "server_log"]
+__all__ = ["Connections", "HttpLimits", "server_log"]
 
 _log: Final = logger("hub.manager")
-_HASTE: Final = 10  # divisor of the wait for a peer that reads its pages
 _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\nretry-after: 1\r\n\r\n"
 
 
@@ -116,72 +114,6 @@ class Connections:
         for one in list(self._open):
             if not (idle and one.busy):
                 one.drop()
-
-
-class Reader(Protocol):
-    """The connection that a page is written to."""
-
-    @property
-    def address(self) -> str:
-        """Return the peer's address."""
-        ...
-
-    @property
-    def stalled_since(self) -> float | None:
-        """Return since when (loop time, s) the peer has taken nothing of its answer, None while it takes all."""
-        ...
-
-    @property
-    def reads(self) -> bool:
-        """Return whether the peer has taken all of the last page that it got."""
-        ...
-
-    def drop(self) -> None:
-        """End the connection."""
-        ...
-
-
-class PageSlots:
-    """Count the pages in progress.  On the server's loop only.
-
-    If all slots are taken, a peer that does not read its page loses its slot and its connection: of the address with
-    most slots, the peer that has read nothing for the longest time.  This happens at once if the new peer's address has
-    fewer slots, after a tenth of ``patience`` seconds if the new peer has read its last page, else after ``patience``.
-    """
-
-    def __init__(self, most: int, patience: float) -> None:
-        self._most = most
-        self._patience = patience
-        self._taken: dict[Reader, None] = {}
-
-    def __len__(self) -> int:
-        return len(self._taken)
-
-    def take(self, reader: Reader, now: float) -> bool:
-        """Take a slot for a connection until ``give_back``; False: none is free.  ``now`` is the loop's time in s."""
-        if len(self._taken) >= self._most:
-            payer = self._payer(reader, now)
-            if payer is None:
-                return False
-            del self._taken[payer]
-            payer.drop()
-        self._taken[reader] = None
-        return True
-
-    def give_back(self, reader: Reader) -> None:
-        """Give the slot of a connection back, unless it has lost the slot."""
-        self._taken.pop(reader, None)
-
-    def _payer(self, reader: Reader, now: float) -> Reader | None:
-        held = Counter(one.address for one in self._taken)
-        stalled = [
-            (held[one.address], now - since, one) for one in self._taken if (since := one.stalled_since) is not None
-        ]
-        if not stalled:
-            return None
-        most, seconds, payer = max(stalled, key=lambda row: row[:2])
-        patience = self._patience / _HASTE if reader.reads else self._patience
-        return payer if most > held[reader.address] + 1 or seconds >= patience else None
 
 
 class _Guarded(asyncio.Protocol):

@@ -22,13 +22,14 @@ from dataproxy.hub.descriptors import Shortage
 from dataproxy.hub.health import ForgottenLog, HealthLog, health_of
 from dataproxy.hub.listeners import listen_error
 from dataproxy.hub.web.access import HubAccess, has_credentials
-from dataproxy.hub.web.connections import Connections, HttpLimits, PageSlots, server_log
-from dataproxy.hub.web.entrypages import ARROW_STREAM, Range, entries_page, logs_page
+from dataproxy.hub.web.connections import Connections, HttpLimits, server_log
 from dataproxy.hub.web.eventstream import EventStreams
 from dataproxy.hub.web.faultapi import FaultApi, disturb
-from dataproxy.hub.web.frontpages import METRICS_TYPE, front_page, metrics_text
-from dataproxy.hub.web.jsonpages import counts_page, records_page
-from dataproxy.hub.web.recordpages import Place
+from dataproxy.hub.web.pages.answers import counts_page, records_page
+from dataproxy.hub.web.pages.entries import ARROW_STREAM, Range, entries_page, logs_page
+from dataproxy.hub.web.pages.front import METRICS_TYPE, front_page, metrics_text
+from dataproxy.hub.web.pages.records import Place
+from dataproxy.hub.web.pages.slots import PageSlots
 from dataproxy.hub.web.served import Served
 from dataproxy.hub.web.settings import ManagerCluster, ManagerSettings
 from dataproxy.hub.web.settingsapi import SettingsApi

@@ -12,7 +12,7 @@ import pytest
 
 from dataproxy.errors import StoreError
 from dataproxy.hub import Hub, open_store
-from dataproxy.hub.web.recordpages import Place, read_page
+from dataproxy.hub.web.pages.records import Place, read_page
 from tests.loopback.hub.peer import binary_frame, read_frame
 
 ENTRIES = 10

@@ -14,7 +14,7 @@ from dataproxy._core.base.column import Bytes
 from dataproxy.errors import ConfigError, StoreError
 from dataproxy.hub import Hub, open_store
 from dataproxy.hub.reading.records import records_of
-from dataproxy.hub.web.recordpages import Place, read_page
+from dataproxy.hub.web.pages.records import Place, read_page
 from dataproxy.stored.entry import StoredEntry
 from tests.campaigns.hostile import BESIEGERS, binary
 from tests.loopback.hub.peer import binary_frame, read_frame

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from dataproxy.hub.web import jsonpages, manager
-from dataproxy.hub.web.connections import PageSlots
+from dataproxy.hub.web.pages.slots import PageSlots
 from tests.campaigns.hostile import binary
 from tests.loopback.hub.peer import binary_frame, read_frame, wait_until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dataproxy.hub.web.connections import PageSlots
+from dataproxy.hub.web.pages.slots import PageSlots
 
 
 @dataclass(eq=False)

@@ -10,7 +10,7 @@ from dataproxy._core.server.store.core import StoreCore
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import HubError, StoreError
 from dataproxy.hub.web import entrypages
-from dataproxy.hub.web.entrypages import Range, entries_page, logs_page
+from dataproxy.hub.web.pages.entries import Range, entries_page, logs_page
 from dataproxy.stored.arrow import ArrowRows
 from dataproxy.stored.entry import StoredEntry
 from tests.native.probe_feed import append_entries, retain_once
