@@ -44,7 +44,7 @@ cdef int _take(void* context) noexcept nogil:
 
 
 def visit(StoreCore store not None, str topic not None, uint32_t partition, uint64_t offset, *, streams=(),
-          size_t entries=1 << 20, size_t enough=1 << 40, size_t most=1 << 40):
+          size_t entries=1 << 20, size_t enough=1 << 40, size_t most=1 << 40, size_t around=0):
     """Visit a log twice with one visitor; return (first, next, stop, [(offset, stream)]) of the second time."""
     cdef bytes name = topic.encode()
     cdef list kept = [one.encode() for one in streams]
@@ -65,6 +65,7 @@ def visit(StoreCore store not None, str topic not None, uint32_t partition, uint
     look.v.partition = partition
     look.v.streams, look.v.n_streams = wanted, <size_t>len(kept)
     look.v.most_entries, look.v.enough_bytes, look.v.most_bytes = entries, enough, most
+    look.v.around = around
     look.v.place, look.v.take, look.v.context = _place, _take, <void*>&look
     try:
         for _ in range(2):

@@ -43,6 +43,14 @@ def test_limits(make: Make) -> None:
     assert len(visit(store, "g", 0, 0, enough=400)[3]) >= 3
 
 
+def test_what_is_around_an_entry_does_not_count_for_limits_of_bytes(make: Make) -> None:
+    store = filled(make, ["a"] * 40, 100)
+    counts = [len(visit(store, "g", 0, 0, most=2000, around=around)[3]) for around in (0, 64, 10_000)]
+    assert 0 < counts[0] < counts[1] < counts[2] == 40
+    assert len(visit(store, "g", 0, 0, enough=2000, around=10_000)[3]) == 40
+    assert len(visit(store, "g", 0, 0, entries=3, around=10_000)[3]) == 3
+
+
 def test_several_streams_are_merged_and_the_rest_counts_as_looked_at(make: Make) -> None:
     rng = random.Random(5)
     names = [f"s{rng.randrange(12)}" for _ in range(2000)]

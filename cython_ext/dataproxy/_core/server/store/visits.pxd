@@ -5,12 +5,11 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.slice cimport Slice
-from dataproxy._core.plat.bits cimport LINE, prefetch
+from dataproxy._core.plat.bits cimport prefetch_range
 from dataproxy._core.server.store.catalog cimport Tally
 
 cdef enum:
-    AHEAD = 8           # entries whose bytes are asked of memory before they are needed,
-    AHEAD_BYTES = 1024  # so many of each: behind them the processor asks by itself
+    AHEAD = 8           # so many entries before it is needed, an entry is asked of memory
 
 
 ctypedef struct Seen:           # one entry
@@ -50,7 +49,7 @@ ctypedef struct Visit:
     uint64_t stop               # behind the last offset that was looked at; with `n_streams` also in the index
     Buf seen                    # Seen structs
     size_t seen_bytes           # of their values
-    size_t counted              # of them
+    size_t counted              # those of them that count for `enough_bytes` and `most_bytes`
     int error                   # library or system error behind ST_STORE
     uint64_t damaged            # offset of the entry behind FAULT_CHECKSUM
     # The visitor's own, kept from visit to visit.
@@ -64,11 +63,8 @@ ctypedef int (*Visitor)(void* store, Visit* v) noexcept nogil
 
 cdef inline void seen_ahead(const Seen* seen, size_t n, size_t i) noexcept nogil:
     """Ask memory for an entry that is read soon; called with each one in turn.  Locality: any thread.  Locks: none."""
-    cdef size_t at = 0
     if i + AHEAD < n:
-        while at < min(seen[i + AHEAD].value.n, <size_t>AHEAD_BYTES):
-            prefetch(seen[i + AHEAD].value.p + at)
-            at += LINE
+        prefetch_range(seen[i + AHEAD].value.p, seen[i + AHEAD].value.n)
 
 
 cdef void visit_init(Visit* v) noexcept nogil

@@ -11,9 +11,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from dataproxy._core.base.buf cimport Buf, buf_reserve
 from dataproxy._core.base.crc cimport crc32
 from dataproxy._core.base.protobuf cimport bytes_size, put_bytes, put_head, put_number, varint_size
-from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_LIMIT, ST_NO_MEMORY, ST_OK
-from dataproxy._core.plat.bits cimport LINE, prefetch
+from dataproxy._core.plat.bits cimport prefetch_range
 from dataproxy._core.wire.tubemq.const cimport (
     ANSWER_CODE, ANSWER_MESSAGE, ANSWER_SUCCESS, GOT_BACKLOG, GOT_ESCAPE, GOT_MAX_OFFSET, GOT_MESSAGES, GOT_OFFSET,
     GOT_SLOW, GOT_WAIT, MESSAGE_CHECKSUM, MESSAGE_FLAG, MESSAGE_ID, MESSAGE_PAYLOAD, METHOD_GET, PAYLOAD_MOST,
@@ -23,8 +22,7 @@ from dataproxy._core.wire.tubemq.get cimport got_size
 from dataproxy._core.wire.tubemq.rpc cimport answer_size, put_answer
 
 cdef enum:
-    AHEAD = 8               # messages whose bodies are asked of memory before they are copied,
-    AHEAD_LINES = 4         # so much of each: behind it the processor asks by itself
+    AHEAD = 8               # so many messages before it is copied, a body is asked of memory
     NUMBERS = 96            # room for what stands before, between and behind payloads
 
 
@@ -41,12 +39,6 @@ cdef size_t _inner_size(const TubeParts* m) noexcept nogil:
 cdef size_t parts_size(const TubeParts* m) noexcept nogil:
     """Return the bytes that a message takes in an answer."""
     return bytes_size(_inner_size(m))
-
-
-cdef inline void _ask_ahead(Slice body) noexcept nogil:
-    cdef size_t i
-    for i in range(min(<size_t>AHEAD_LINES, body.n // LINE + 1)):
-        prefetch(body.p + i * LINE)
 
 
 cdef void _put_parts(SliceWriter* w, const TubeParts* m) noexcept nogil:
@@ -87,7 +79,7 @@ cdef int put_pack(Buf* out, uint32_t serial, const Got* g, const TubeParts* part
     slices_put(&w, small, <size_t>(to - small))
     for i in range(n):
         if i + AHEAD < n:
-            _ask_ahead(parts[i + AHEAD].body)
+            prefetch_range(parts[i + AHEAD].body.p, parts[i + AHEAD].body.n)
         _put_parts(&w, &parts[i])
     to = put_number(small, GOT_OFFSET, <uint64_t>g.offset)
     to = put_number(to, GOT_WAIT, <uint64_t><int64_t>g.wait_ms)
