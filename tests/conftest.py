@@ -155,3 +155,10 @@ def pytest_make_collect_report(collector: pytest.Collector):
     report = yield
     _refuse_skip(report)
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show why a test had to be tried again: what it printed the second time may not say it."""
+    for report in terminalreporter.getreports("rerun"):
+        terminalreporter.section(f"first try of {report.nodeid}", sep="_")
+        terminalreporter.write_line(report.longreprtext)

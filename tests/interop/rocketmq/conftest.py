@@ -31,6 +31,7 @@ def sides(rocketmq: RocketServers) -> Iterator[Sides]:
 @pytest.fixture(scope="session")
 def messages(sides: Sides) -> str:
     """A topic with eight messages in one queue of two."""
-    sides.both("admin", "lines", "any", "create", "queues=2")
-    sides.both("produce", "lines", "producers", 8, "queue=0", "tags=red,blue", "keys=k")
-    return "lines"
+    topic = sides.new("lines")
+    sides.both("admin", topic, "any", "create", "queues=2")
+    sides.both("produce", topic, "producers", 8, "queue=0", "tags=red,blue", "keys=k")
+    return topic

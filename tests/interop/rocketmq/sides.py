@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,6 +30,12 @@ class Sides:
     def __init__(self, servers: RocketServers, hub: Hub) -> None:
         self._servers, self._names = servers, ("", f"127.0.0.1:{hub.rocketmq_port}")
         self._pool = ThreadPoolExecutor(4)
+        self._given: Counter[str] = Counter()
+
+    def new(self, name: str) -> str:
+        """Return a name for a topic or group of one test: tried again, it does not meet what its first try left."""
+        self._given[name] += 1
+        return name if self._given[name] == 1 else f"{name}_{self._given[name]}"
 
     def both(self, command: str, *words: object, codes: tuple[int, ...] = (0,), order: bool = True) -> list[Any]:
         """Run a command at both, one after the other, and return its lines, which are the same.

@@ -50,7 +50,7 @@ public class RocketDriver {
             if (eq > 0) options.put(arg.substring(0, eq), arg.substring(eq + 1));
             else words.add(arg);
         }
-        deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(number("seconds", 60));
+        deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(number("seconds", 120));
         int status = 1;
         try {
             status = run(words);

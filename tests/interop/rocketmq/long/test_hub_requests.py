@@ -6,20 +6,22 @@ from tests.interop.rocketmq.sides import Sides
 
 
 def test_requests_are_replied_to(sides: Sides) -> None:
-    sides.both("admin", "questions", "any", "create", "queues=1")
-    found = sides.both("request", "questions", "answering", 5, order=False)
+    topic = sides.new("questions")
+    sides.both("admin", topic, "any", "create", "queues=1")
+    found = sides.both("request", topic, "answering", 5, order=False)
     assert sorted(line["body"] for line in found if line["event"] == "reply") == [f"re: m-{i}" for i in range(5)]
     assert [line["status"] for line in found if line["event"] == "replied"] == ["SEND_OK"] * 5
 
 
 def test_messages_are_found_by_their_keys(sides: Sides) -> None:
-    sides.both("admin", "keyed", "any", "create", "queues=2")
-    sides.both("produce", "keyed", "producers", 4, "queue=0", "keys=one two")
-    sides.both("produce", "keyed", "producers", 4, "queue=1", "keys=two", "prefix=n")
-    found = {key: sides.both("admin", "keyed", "any", "query", f"key={key}") for key in ("one", "two")}
+    topic = sides.new("keyed")
+    sides.both("admin", topic, "any", "create", "queues=2")
+    sides.both("produce", topic, "producers", 4, "queue=0", "keys=one two")
+    sides.both("produce", topic, "producers", 4, "queue=1", "keys=two", "prefix=n")
+    found = {key: sides.both("admin", topic, "any", "query", f"key={key}") for key in ("one", "two")}
     assert sorted(found["one"][0]["answer"]) == [f"m-{i}" for i in range(4)]
     assert sorted(found["two"][0]["answer"]) == [*(f"m-{i}" for i in range(4)), *(f"n-{i}" for i in range(4))]
-    [line] = sides.both("admin", "keyed", "any", "query", "key=none", codes=(1,))
+    [line] = sides.both("admin", topic, "any", "query", "key=none", codes=(1,))
     assert line["event"] == "error"
 
 
