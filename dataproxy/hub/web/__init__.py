@@ -4,7 +4,7 @@ What lives here.  `manager`: the server and its routes.  `access`, `connections`
 connections.  `pages`: answers that are made page by page.  `faultapi`: faults armed over HTTP.  `settings`,
 `settingsapi`: what the Manager answers and how nodes are set, changed while the hub runs.  `tubeapi`: the hub as TubeMQ
 seen and changed over HTTP.  `viewapi`, `eventstream`: what an operator sees of all protocols, resets, and events as
-they happen.  `served`: what all of these need of a hub.
+they happen.
 
 Threads.  The server's event loop on a thread of its own; pages that read the store are made on its four reading
 threads.

@@ -19,7 +19,7 @@ from aiohttp import web
 from dataproxy.errors import ClosedError
 from dataproxy.hub.overview.events import Event, Events
 from dataproxy.hub.web.connections import HttpLimits
-from dataproxy.hub.web.served import Served
+from dataproxy.hub.web.pages.served import Served
 from dataproxy.problems import shown
 from dataproxy.shown import json_text
 

@@ -13,7 +13,7 @@ from dataproxy.errors import ConfigError
 from dataproxy.hub.faults.armed import ArmedFault
 from dataproxy.hub.faults.fault import Fault
 from dataproxy.hub.listeners import Listener
-from dataproxy.hub.web.served import Served
+from dataproxy.hub.web.pages.served import Served
 from dataproxy.shown import json_text
 
 __all__ = ["FaultApi", "disturb"]

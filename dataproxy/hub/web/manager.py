@@ -29,8 +29,8 @@ from dataproxy.hub.web.pages.answers import counts_page, records_page
 from dataproxy.hub.web.pages.entries import ARROW_STREAM, Range, entries_page, logs_page
 from dataproxy.hub.web.pages.front import METRICS_TYPE, front_page, metrics_text
 from dataproxy.hub.web.pages.records import Place
+from dataproxy.hub.web.pages.served import Served
 from dataproxy.hub.web.pages.slots import PageSlots
-from dataproxy.hub.web.served import Served
 from dataproxy.hub.web.settings import ManagerCluster, ManagerSettings
 from dataproxy.hub.web.settingsapi import SettingsApi
 from dataproxy.hub.web.tubeapi import TubeApi

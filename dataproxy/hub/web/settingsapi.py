@@ -12,7 +12,7 @@ from aiohttp import web
 from dataproxy.errors import ConfigError
 from dataproxy.hub.listeners import is_compat
 from dataproxy.hub.nodes import Node, checked_load, service_code
-from dataproxy.hub.web.served import Served
+from dataproxy.hub.web.pages.served import Served
 from dataproxy.hub.web.settings import ManagerSettings
 from dataproxy.problems import shown
 from dataproxy.shown import json_text

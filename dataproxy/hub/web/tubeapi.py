@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from aiohttp import web
 
 from dataproxy.errors import ClosedError, ConfigError, HubError
-from dataproxy.hub.web.served import Served
+from dataproxy.hub.web.pages.served import Served
 from dataproxy.problems import shown
 from dataproxy.shown import json_text
 

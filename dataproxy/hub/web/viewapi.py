@@ -13,7 +13,7 @@ from dataproxy.errors import ClosedError, ConfigError
 from dataproxy.hub.overview.pages import read_key
 from dataproxy.hub.overview.places import AbsentError
 from dataproxy.hub.overview.view import View
-from dataproxy.hub.web.served import Served
+from dataproxy.hub.web.pages.served import Served
 from dataproxy.hub.web.tubeapi import Paged
 from dataproxy.problems import shown
 from dataproxy.shown import json_text

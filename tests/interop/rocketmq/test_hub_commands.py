@@ -34,7 +34,9 @@ def test_tags(sides: Sides, messages: str) -> None:
 
 
 def test_sql(sides: Sides, messages: str) -> None:
-    found = sides.both("push", messages, sides.new("sql_group"), 3, "sql=number BETWEEN 2 AND 6 AND TAGS = 'red'", order=False)
+    found = sides.both(
+        "push", messages, sides.new("sql_group"), 3, "sql=number BETWEEN 2 AND 6 AND TAGS = 'red'", order=False
+    )
     assert sorted(bodies(found)) == ["m-2", "m-4", "m-6"]
 
 
@@ -46,11 +48,16 @@ def test_a_filter_that_is_none_is_refused(sides: Sides, messages: str) -> None:
 
 
 def test_in_order_with_locks(sides: Sides, messages: str) -> None:
-    assert bodies(sides.both("orderly", messages, sides.new("orderly_group"), 8, "fail=1")) == [f"m-{i}" for i in range(8)]
+    assert bodies(sides.both("orderly", messages, sides.new("orderly_group"), 8, "fail=1")) == [
+        f"m-{i}" for i in range(8)
+    ]
 
 
 def test_broadcasting(sides: Sides, messages: str) -> None:
-    assert len(bodies(sides.both("push", messages, sides.new("broadcast_group"), 8, "model=broadcasting", order=False))) == 8
+    assert (
+        len(bodies(sides.both("push", messages, sides.new("broadcast_group"), 8, "model=broadcasting", order=False)))
+        == 8
+    )
 
 
 @pytest.mark.parametrize("words", [(), ("seek=begin",)])

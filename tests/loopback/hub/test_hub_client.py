@@ -13,8 +13,9 @@ import pytest
 from dataproxy import Producer
 from dataproxy.errors import DataProxyError, HubError, RemoteProtocolError, StoreError, TransportError
 from dataproxy.hub import Hub
-from dataproxy.hub.web import entrypages, manager
+from dataproxy.hub.web import manager
 from dataproxy.hub.web.connections import HttpLimits
+from dataproxy.hub.web.pages import entries as entry_pages
 from dataproxy.spark.reading.hubclient import HubAddress, HubClient
 from tests.campaigns.httppeers.answers import ANSWERS, ENDLESS, HostileAnswer, HostileServer
 from tests.loopback.hub.peer import binary_frame, read_frame, wait_until
@@ -72,7 +73,7 @@ def test_a_client_reads_what_is_there(hub):
 
 def test_large_records_come_in_pages(start_hub, monkeypatch):
     """A page has one entry more than its bound at most, whatever is asked for."""
-    monkeypatch.setattr(entrypages, "_PAGE_BYTES", 1 << 20)
+    monkeypatch.setattr(entry_pages, "_PAGE_BYTES", 1 << 20)
     hub = start_hub(max_frame_bytes=4 << 20, compress_entries=False)
     fill(hub, 6, 3_000_000)
     pages = []
@@ -164,7 +165,7 @@ def test_a_client_survives_what_is_no_hub(name):
 def whole(hub):
     """Return a good page of five entries."""
     fill(hub)
-    return entrypages.entries_page(hub, entrypages.Range("g", None, 0, 0, 5))
+    return entry_pages.entries_page(hub, entry_pages.Range("g", None, 0, 0, 5))
 
 
 def answered(body, length=None):

@@ -10,7 +10,8 @@ import urllib.request
 
 import pytest
 
-from dataproxy.hub.web import jsonpages, manager
+from dataproxy.hub.web import manager
+from dataproxy.hub.web.pages import answers
 from dataproxy.hub.web.pages.slots import PageSlots
 from tests.campaigns.hostile import binary
 from tests.loopback.hub.peer import binary_frame, read_frame, wait_until
@@ -65,7 +66,7 @@ def work(hub, path):
 def made_on(monkeypatch):
     """Return the list of (thread, bytes) of every text of JSON that is made for the server."""
     made = []
-    for module in (manager, jsonpages):
+    for module in (manager, answers):
         encode = module.json_text
 
         def noted(value, _encode=encode):

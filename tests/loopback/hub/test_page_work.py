@@ -10,7 +10,8 @@ import threading
 import pytest
 
 from dataproxy import Producer
-from dataproxy.hub.web import jsonpages, manager
+from dataproxy.hub.web import manager
+from dataproxy.hub.web.pages import answers
 from tests.loopback.hub.peer import wait_until
 
 RECORDS = 8000
@@ -63,10 +64,10 @@ def test_who_does_not_read_gets_one_page_made(hub, made):
 
 def test_what_the_records_of_a_request_share_is_made_to_text_once(hub, monkeypatch):
     texts = []
-    encode = jsonpages.json_text
-    monkeypatch.setattr(jsonpages, "json_text", lambda value: texts.append(value) or encode(value))
-    seen, place = [], jsonpages.Place()
-    while page := json.loads(jsonpages.records_page(hub, "g", None, place, 10_000))["records"]:
+    encode = answers.json_text
+    monkeypatch.setattr(answers, "json_text", lambda value: texts.append(value) or encode(value))
+    seen, place = [], answers.Place()
+    while page := json.loads(answers.records_page(hub, "g", None, place, 10_000))["records"]:
         seen += page
     assert [row["attrs"] for row in seen] == [record.attrs for record in hub.records("g")]
     shown = [(row["offset"], row["index"], row["partition"], row["receive_ms"], row["source"]) for row in seen]

@@ -14,7 +14,7 @@ from dataproxy import Producer
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import ConfigError, DataProxyError, HubError, StoreError, TransportError
 from dataproxy.hub import Hub, LogInfo
-from dataproxy.hub.web import entrypages
+from dataproxy.hub.web.pages import entries as entry_pages
 from dataproxy.producer.ingest.reserved import RESERVED_ATTRS
 from dataproxy.spark.reading.columns import READ_SCHEMA, record_columns
 from dataproxy.spark.reading.plan import plan_read
@@ -207,8 +207,8 @@ def test_batches_stay_small_whatever_is_in_an_entry(start_hub, monkeypatch):
 
 
 def test_many_pages_give_every_row_once(hub, monkeypatch):
-    monkeypatch.setattr(entrypages, "_PAGE_BYTES", 300)
-    monkeypatch.setattr(entrypages, "_PAGE_ENTRIES", 7)
+    monkeypatch.setattr(entry_pages, "_PAGE_BYTES", 300)
+    monkeypatch.setattr(entry_pages, "_PAGE_ENTRIES", 7)
     send(hub, 50)
     send(hub, 50, stream="t", start=50)
     assert bodies(plan(hub)) == list(range(100))
@@ -216,7 +216,7 @@ def test_many_pages_give_every_row_once(hub, monkeypatch):
 
 
 def test_a_hub_that_dies_between_pages_is_an_error(start_hub, monkeypatch):
-    monkeypatch.setattr(entrypages, "_PAGE_BYTES", 300)
+    monkeypatch.setattr(entry_pages, "_PAGE_BYTES", 300)
     hub = start_hub()
     send(hub, 50)
     found = HubReader(plan(hub), READ_SCHEMA)

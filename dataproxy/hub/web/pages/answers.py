@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from dataproxy.hub.web.pages.records import Place, read_page
-from dataproxy.hub.web.served import Served, StreamPlace
+from dataproxy.hub.web.pages.served import Served, StreamPlace
 from dataproxy.shown import json_text
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from dataproxy.errors import HubError
 from dataproxy.hub.reading.records import LogInfo, offset_at
-from dataproxy.hub.web.served import Served
+from dataproxy.hub.web.pages.served import Served
 from dataproxy.problems import shown
 from dataproxy.shown import json_text
 

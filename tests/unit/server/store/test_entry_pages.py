@@ -9,7 +9,7 @@ import pytest
 from dataproxy._core.server.store.core import StoreCore
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import HubError, StoreError
-from dataproxy.hub.web import entrypages
+from dataproxy.hub.web.pages import entries as entry_pages
 from dataproxy.hub.web.pages.entries import Range, entries_page, logs_page
 from dataproxy.stored.arrow import ArrowRows
 from dataproxy.stored.entry import StoredEntry
@@ -74,7 +74,7 @@ def test_an_entry_is_as_it_was_stored(store, hub):
 
 
 def test_a_page_is_bounded_and_the_next_one_goes_on(store, hub, monkeypatch):
-    monkeypatch.setattr(entrypages, "_PAGE_BYTES", 1000)
+    monkeypatch.setattr(entry_pages, "_PAGE_BYTES", 1000)
     append_entries(store, [entry("s", bytes(size)) for size in (10, 400, 5000, 10, 10, 5000, 10)])
     seen, place, pages = [], 0, 0
     while place < 7:
