@@ -1,6 +1,7 @@
 """Rules for the whole suite: no stale extension is tested, and in CI no test is skipped in silence."""
 
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -97,6 +98,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             f"build first:  make build   (or: {sys.executable} setup.py build_ext --inplace)",
             returncode=4,
         )
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests out of every later collection of garbage: there are so many that it took most of a second."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -1,4 +1,4 @@
-"""The application of the command line: all commands, and the options that they share."""
+"""The application of the command line: the options that all commands share, and the version."""
 
 from __future__ import annotations
 
@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dataproxy.cli import config, explain, frames, perf, perfsets
-from dataproxy.cli.clients import events, offsets, view
-from dataproxy.cli.doctor import command as doctor
-from dataproxy.cli.hub import command as hub
-from dataproxy.cli.hub import stats, store, tail
+from dataproxy.cli.commands import MARKUP, Commands
 from dataproxy.cli.outcome import ExitCode, complain, outcome, reported
-from dataproxy.cli.send import command as send
-from dataproxy.cli.tubemq import administer, consume, topics
 
 if TYPE_CHECKING:
     import logging
@@ -22,9 +16,10 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="dataproxy",
+    cls=Commands,
     help="Send messages to Apache InLong DataProxy, run a hub and look into it, read messages of TubeMQ.",
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=MARKUP,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -64,29 +59,6 @@ def version() -> None:
     from dataproxy._version import __version__
 
     typer.echo(f"dataproxy {__version__} (Python {platform.python_version()})")
-
-
-app.command("hub")(reported(hub.run_hub))
-app.command("send")(send.send)
-app.command("doctor")(doctor.doctor)
-app.command("tail")(tail.tail)
-app.command("stats")(stats.stats)
-app.command("clients")(view.clients)
-app.command("groups")(view.groups)
-app.command("locks")(view.locks)
-app.command("transactions")(view.transactions)
-app.command("events")(events.events)
-app.command("consume")(consume.consume)
-app.command("topics")(topics.topics)
-app.command("explain")(explain.explain_code)
-app.command("frames")(frames.show_frames)
-app.add_typer(config.app, name="config")
-app.add_typer(store.app, name="store")
-app.add_typer(offsets.app, name="offsets")
-app.add_typer(administer.app, name="tubemq")
-perf.app.command("find-max")(perfsets.find_max_command)
-perf.app.command("compare")(perfsets.compare_command)
-app.add_typer(perf.app, name="perf")
 
 
 def _set_up_logging(level: str, file: str | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 
-from dataproxy.cli.outcome import complain, say, silence
+from dataproxy.cli.outcome import complain, reported, say, silence
 from dataproxy.cli.settings import named_options
 from dataproxy.errors import ConfigError, HubError
 
@@ -32,6 +32,7 @@ _ROCKETMQ_HELP: Final = "TCP port for clients of RocketMQ 4, 0 for a free one, -
 _ANSWER_SECONDS: Final = 9.0
 
 
+@reported
 def run_hub(
     store: Annotated[
         str | None, typer.Option(metavar="DIR", help="Keep data in this directory; acks come after it is on disk.")

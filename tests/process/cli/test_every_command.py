@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import typer
 
 from dataproxy import Consumer
 from dataproxy.cli.app import app
@@ -326,12 +327,9 @@ def test_it_ends_with_its_code_and_with_words(case, circumstance, places):
 
 def test_every_command_is_here():
     known = {name.split(" of ")[0] for name in CALLS}
-    commands = {command.name or command.callback.__name__ for command in app.registered_commands}
-    for group in app.registered_groups:
-        commands |= {
-            f"{group.name} {command.name or command.callback.__name__}"
-            for command in group.typer_instance.registered_commands
-        }
+    commands = set()
+    for name, command in typer.main.get_command(app).commands.items():
+        commands |= {f"{name} {below}" for below in getattr(command, "commands", ())} or {name}
     assert commands == {name for name in known if not name.startswith("--")}
 
 

@@ -4,7 +4,6 @@ A Waiter comes from a Desk, which has real accounting and a real notifier, and i
 """
 
 import asyncio
-import gc
 import sys
 from asyncio import tasks
 from typing import Any
@@ -60,8 +59,6 @@ class WithDesk(test_utils.TestCase):
     def setUp(self) -> None:
         self.desk = Desk()
         self.enterContext(answering())
-        gc.freeze()  # tests that collect garbage a hundred times look at theirs alone
-        self.addCleanup(gc.unfreeze)
         super().setUp()
         self.addCleanup(self.desk.close)
 

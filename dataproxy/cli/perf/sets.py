@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from dataproxy.cli import perf
 from dataproxy.cli.outcome import ExitCode, outcome, say
+from dataproxy.cli.perf import single
 from dataproxy.errors import ConfigError
 from dataproxy.shown import json_text, printable
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from dataproxy.perf import Result
     from dataproxy.perf.search import Found, Step
 
-__all__ = ["compare_command", "find_max_command"]
+__all__ = ["app"]
+
+#: The group ``perf`` with all its commands.
+app = single.app
 
 #: A run needs at least so many messages to judge a rate.
 _FEWEST: Final = 20
@@ -32,10 +35,11 @@ _RUNS = "A result, or a folder with results (*.json) of repeated runs."
 _TOLERANCE = typer.Option(min=0.0, max=1.0, metavar="SHARE", help="Exit 1 only if B is worse by more than that.")
 
 
+@app.command("find-max")
 def find_max_command(
-    target: Annotated[str | None, perf.TARGET] = None,
-    hub: Annotated[bool, perf.HUB] = False,
-    hub_url: Annotated[str, perf.HUB_URL] = "",
+    target: Annotated[str | None, single.TARGET] = None,
+    hub: Annotated[bool, single.HUB] = False,
+    hub_url: Annotated[str, single.HUB_URL] = "",
     max_p99: Annotated[str, _P99] = "",
     max_: Annotated[list[str] | None, _MAX] = None,
     first: Annotated[float, _FROM] = 1000,
@@ -43,17 +47,17 @@ def find_max_command(
     duration: Annotated[str, _STEP] = "5s",
     within: Annotated[float, _WITHIN] = 0.1,
     tries: Annotated[int, _TRIES] = 2,
-    arrivals: Annotated[str, perf.ARRIVALS] = "poisson",
-    seed: Annotated[int, perf.SEED] = 1,
-    path: Annotated[str, perf.PATH] = "send_nowait",
-    threads: Annotated[int, perf.THREADS] = 1,
-    streams: Annotated[int, perf.STREAMS] = 1,
-    size: Annotated[str, perf.SIZE] = "100",
-    batch: Annotated[int, perf.BATCH] = 1,
-    group: Annotated[str, perf.GROUP] = "perf",
-    max_lag: Annotated[str, perf.MAX_LAG] = "1ms",
-    option: Annotated[list[str] | None, perf.OPTION] = None,
-    json: Annotated[str, perf.JSON] = "",
+    arrivals: Annotated[str, single.ARRIVALS] = "poisson",
+    seed: Annotated[int, single.SEED] = 1,
+    path: Annotated[str, single.PATH] = "send_nowait",
+    threads: Annotated[int, single.THREADS] = 1,
+    streams: Annotated[int, single.STREAMS] = 1,
+    size: Annotated[str, single.SIZE] = "100",
+    batch: Annotated[int, single.BATCH] = 1,
+    group: Annotated[str, single.GROUP] = "perf",
+    max_lag: Annotated[str, single.MAX_LAG] = "1ms",
+    option: Annotated[list[str] | None, single.OPTION] = None,
+    json: Annotated[str, single.JSON] = "",
 ) -> None:
     """Search for the largest rate at which latencies stay within their bounds and everything is delivered.
 
@@ -67,18 +71,18 @@ def find_max_command(
         bounds = parse_thresholds([*([f"p99={max_p99}"] if max_p99 else []), *(max_ or [])]).latencies
         if not bounds:
             raise ConfigError("no bound of the latency was given", hint="give --max-p99 20ms")
-        seconds = perf.duration_of("--duration", duration)
+        seconds = single.duration_of("--duration", duration)
         least = _least_rate(first, most, seconds)
-        with perf.open_target(target, hub=hub, hub_url=hub_url) as (address, figures):
+        with single.open_target(target, hub=hub, hub_url=hub_url) as (address, figures):
             load = Load(
                 target=address, plan=parse_plan("1000:1s"), group=group, path=path, threads=threads, streams=streams,
-                size=size, batch=batch, max_lag=perf.duration_of("--max-lag", max_lag),
-                options=perf.producer_options(option),
+                size=size, batch=batch, max_lag=single.duration_of("--max-lag", max_lag),
+                options=single.producer_options(option),
             )  # fmt: skip
 
             def run(rate: float) -> Result:
                 plan = parse_plan(f"{rate:.3f}:{seconds:g}", arrivals=arrivals, seed=seed)
-                return perf.watched_run(dataclasses.replace(load, plan=plan), figures, quiet=True)
+                return single.watched_run(dataclasses.replace(load, plan=plan), figures, quiet=True)
 
             found = find_max(run, bounds, first=first, most=most, least=least, within=within, tries=tries, watch=_show)
         if json:
@@ -133,6 +137,7 @@ def _as_json(found: Found, bounds: dict[float, float]) -> dict[str, object]:
     }
 
 
+@app.command("compare")
 def compare_command(
     a: Annotated[str, typer.Argument(metavar="A", help=_RUNS)],
     b: Annotated[str, typer.Argument(metavar="B", help=_RUNS)],
@@ -156,8 +161,8 @@ def _results(place: str) -> list[Result]:
     """Return the result in a file, or all results in a folder.  Raises ConfigError."""
     folder = Path(place)
     if not folder.is_dir():
-        return [perf.load_result(place)]
+        return [single.load_result(place)]
     files = sorted(folder.glob("*.json"))
     if not files:
         raise ConfigError(f"{place!r} holds no *.json", hint="write results with perf run --repeat 5 --json FOLDER")
-    return [perf.load_result(str(file)) for file in files]
+    return [single.load_result(str(file)) for file in files]

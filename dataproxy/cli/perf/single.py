@@ -1,4 +1,4 @@
-"""``dataproxy perf``: load tests and their reports."""
+"""``dataproxy perf run`` and ``report``: one load test, and its report."""
 
 from __future__ import annotations
 
