@@ -312,5 +312,7 @@ class RocketServer:
         said = json.loads(body)
         with self.changed:
             for queue in said["mqSet"]:
-                self.locks.pop((said["consumerGroup"], queue["topic"], queue["queueId"]), None)
+                key = (said["consumerGroup"], queue["topic"], queue["queueId"])
+                if self.locks.get(key) == said["clientId"]:
+                    del self.locks[key]
         return (0, {}, b"")

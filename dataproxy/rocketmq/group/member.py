@@ -81,6 +81,7 @@ class Member:
         self._troubles: dict[str, str] = {}  # by topic; "": of all
         self._claimed: frozenset[Queue] | None = frozenset()  # queues that hubs were told to push, None: not all heard
         self._begins: dict[Queue, int] = {}  # where these began
+        self._unread: set[Queue] = set()  # of which a broker was asked for the lock, and may have given it
         client.consumer, client.admits = self.data, self._may_hear
         client.on_routes = lambda _topics: client.keeper.soon(self.rebalance)
 
@@ -291,6 +292,7 @@ class Member:
         for queue in mine:
             if queue in self.readers and self.readers[queue].paused:
                 self._stay(self.readers[queue])
+        self._unlock([one for one in self._unread if one.topic == topic and one not in mine])
         new = [queue for queue in mine if queue not in self.readers]
         if self._orderly and not self._broadcasting and new:
             locked = self._lock(new)
@@ -334,6 +336,7 @@ class Member:
             reader.locked_until = time.monotonic() + _LOCK_VALID_S
         self._begins[queue] = offset
         self.readers[queue] = reader
+        self._unread.discard(queue)
         _LOG.info("%r is read from offset %d", reader, offset)
         reader.pull()
 
@@ -408,11 +411,14 @@ class Member:
                 continue
             wanted = tuple(one for one in queues if one.broker_name == broker)
             body = LockRequest(self._client.id, self.group, wanted).write()
+            self._unread.update(one for one in wanted if one not in self.readers)
             try:
                 answer = self._client.connections.call(address, Code.LOCK_BATCH_MQ, {}, body, 1.0)
                 if answer.code != Answer.SUCCESS:
                     raise answer_fault(address, "a lock of queues", answer)
-                found += [one for one in read_locked(answer.body) if one in wanted]
+                locked = [one for one in read_locked(answer.body) if one in wanted]
+                self._unread.difference_update(one for one in wanted if one not in locked)
+                found += locked
             except DataProxyError as error:  # the other brokers' queues do not suffer from it
                 if error.fatal:
                     raise
@@ -420,6 +426,8 @@ class Member:
         return found
 
     def _unlock(self, queues: list[Queue]) -> None:
+        """Let other members have queues; a broker reads this behind the request for a lock that it has not answered."""
+        self._unread.difference_update(queues)
         for broker in dict.fromkeys(one.broker_name for one in queues):
             address = self._client.routes.address(broker)
             if address is None:
@@ -452,10 +460,16 @@ class Member:
     def leave(self) -> None:
         """Write offsets, give all queues back, and leave the group.
 
-        An orderly queue that a listener still works on stays locked, until the broker's time for that is over.
+        An orderly queue that a listener still works on stays locked, until the broker's time for that is over; then the
+        end of the connection tells that the member is gone, as a hub frees all that a member has that takes its leave.
+        A queue that was asked for and is not read is unlocked: the broker may have given it.
         """
         self._over = True
+        keeps = False
         for queue in list(self.readers):
             reader = self.readers.pop(queue)
-            self._part(reader, unlock=self._leave(reader))
-        self._client.unregister(self.group)
+            left = self._leave(reader)
+            keeps |= not left and not self._broadcasting
+            self._part(reader, unlock=left)
+        self._unlock(sorted(self._unread))
+        self._client.unregister("" if keeps else self.group)
