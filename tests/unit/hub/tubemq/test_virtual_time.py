@@ -22,8 +22,8 @@ from tests.simgroup.plan import FAULTS, HUB_FAULTS, Action, Plan, S, make_plan
 from tests.simgroup.world import LawError, World, play
 
 # A sanitizer's run is shorter.
-# DATAPROXY_SIM_SEEDS=n plays a tenth of n.
-SEEDS = int(os.environ.get("DATAPROXY_SIM_SEEDS", "1000" if os.environ.get("DATAPROXY_SANITIZER") else "5000")) // 10
+# DATAPROXY_SIM_SEEDS=n plays a twentieth of n.
+SEEDS = int(os.environ.get("DATAPROXY_SIM_SEEDS", "2000" if os.environ.get("DATAPROXY_SANITIZER") else "10000")) // 20
 SLICES = 20
 
 
