@@ -18,6 +18,7 @@ import typer
 
 from dataproxy import Consumer
 from dataproxy.cli.app import app
+from dataproxy.cli.commands import COMMANDS
 from dataproxy.hub import Hub
 from tests.support.tubeserver import TubeServer
 
@@ -331,6 +332,16 @@ def test_every_command_is_here():
     for name, command in typer.main.get_command(app).commands.items():
         commands |= {f"{name} {below}" for below in getattr(command, "commands", ())} or {name}
     assert commands == {name for name in known if not name.startswith("--")}
+
+
+def test_a_command_loads_no_other():
+    code = (
+        "import sys; from dataproxy.cli import app; app.app(sys.argv[1:], standalone_mode=False); print(*sys.modules)"
+    )
+    known = {place.partition(":")[0] for place in COMMANDS.values()}
+    for called, wanted in (("version", set()), ("explain --list", {"dataproxy.cli.explain"})):
+        done = subprocess.run([sys.executable, "-c", code, *called.split()], capture_output=True, text=True, check=True)
+        assert known & set(done.stdout.splitlines()[-1].split()) == wanted
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
