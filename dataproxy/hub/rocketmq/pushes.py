@@ -66,6 +66,14 @@ class _Want(NamedTuple):
     begins: dict[int, int]  # by queue, where no offset is kept
 
 
+class _Short(NamedTuple):
+    """What a member wants, as `Sessions.wish` takes it."""
+
+    client_id: str
+    is_broadcasting: bool
+    queues: list[tuple[str, int]]
+
+
 class Pushes:
     """The sessions, and what of the store they wait for.  One thread, but for `counts`, which any thread may call.
 
@@ -82,6 +90,7 @@ class Pushes:
         self._sessions = Sessions(limits, number)
         self._locals: dict[int, str] = {}  # where a connection has reached the hub
         self._wants: dict[int, dict[str, dict[str, _Want]]] = {}  # by connection, group and topic
+        self._short: dict[tuple[int, str], _Short] = {}  # by connection and group: those without room for all they want
         self._followed: dict[tuple[str, int], tuple[int, dict[Session, None]]] = {}  # bucket, and who follows
         self._buckets: dict[int, dict[tuple[str, int], None]] = {}
         self._ready: deque[Session] = deque()
@@ -113,19 +122,31 @@ class Pushes:
         if not groups:
             del self._wants[connection]
         client = "" if member is None else member.client_id
-        left = self._sessions.wish(connection, group, client, member is not None and member.is_broadcasting, queues)
+        wanted = _Short(client, member is not None and member.is_broadcasting, queues)
+        left = self._wish(connection, group, wanted, now)
         if left:
             _log.warning(
                 "%d queues of the group %r are not pushed to %r: there are too many sessions", left, group, client
             )
         self._settle(now)
 
+    def _wish(self, connection: int, group: str, wanted: _Short, now: float) -> int:
+        """Let a member have the queues that it wants; those for which there is no room are looked at again later."""
+        left = self._sessions.wish(connection, group, *wanted)
+        if left:
+            self._short[connection, group] = wanted
+            self._look_at = min(self._look_at, now + _LOOK_S)
+        else:
+            self._short.pop((connection, group), None)
+        return left
+
     def closed(self, connection: int, now: float) -> None:
         """End what a connection has."""
         self._sessions.part(connection)
         self._locals.pop(connection, None)
         self._cuts.pop(connection, None)
-        self._wants.pop(connection, None)
+        for group in self._wants.pop(connection, ()):
+            self._short.pop((connection, group), None)
         self._crowded.pop(connection, None)
         self._settle(now)
 
@@ -256,6 +277,7 @@ class Pushes:
         if begin < 0:
             is_oldest = want.where in _FROM_OLDEST or name.startswith(RETRIES) or self._topics.is_young(name, now)
             begin = least if is_oldest else end
+        begin = min(begin, end)  # else what comes before the first acknowledgement would count as read
         if not wish.is_broadcasting:
             begin = self._positions.create(self._positions.node, group, name, queue, begin)
         return min(begin, end)
@@ -295,6 +317,11 @@ class Pushes:
                 self._remoting.close(connection, True)
             else:
                 self._look_at = min(self._look_at, at)
+        for (connection, group), wanted in list(self._short.items()):
+            if self._sessions.has_room(connection):
+                self._wish(connection, group, wanted, now)
+        if self._short:
+            self._look_at = min(self._look_at, now + _LOOK_S)
         for wish in self._sessions.vacant():
             self._begin(wish, now)
 

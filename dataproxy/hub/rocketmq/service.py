@@ -127,7 +127,6 @@ class Service:
         self._opaque = 0
         self._idle_s, self._idle_at = settings.limits.idle, now + _IDLE_S
         self._has_failed = False  # something of the last tick; it is tried again later
-        self._asked: dict[int, dict[int, int]] = {}  # by connection and opaque: the registry's number of the question
         self._work = self._works(settings)
         for config in self.registry.configs.all():
             self.membership.govern(config)
@@ -223,9 +222,7 @@ class Service:
             elif call.kind == CLOSED:
                 self._close(call.connection, now)
             elif call.kind == ANSWER:
-                number = self._asked.get(call.connection, {}).pop(call.opaque, None)
-                if number is not None:
-                    self.registry.answered(call.connection, number, call.code, call.remark, call.body)
+                self.registry.answered(call.connection, call.opaque, call.code, call.remark, call.body)
         except Exception:  # noqa: BLE001 - the thread serves others
             _log.exception("news of connection %d could not be worked off", call.connection)
         self._act()
@@ -257,7 +254,6 @@ class Service:
             self.offsets.settle_at(now)
         finally:
             self.membership.closed(connection, now)
-            self._asked.pop(connection, None)
 
     def _act(self) -> None:
         """Do what the registry has decided."""
@@ -274,9 +270,7 @@ class Service:
         elif isinstance(action, actions.Ask):
             found = action.header
             fields = header_fields(found) if isinstance(found, Header) else dict(found)
-            opaque = self._next_opaque()
-            self._asked.setdefault(action.connection, {})[opaque] = action.number
-            self._remoting.send(action.connection, action.code, opaque, False, fields, action.body)
+            self._remoting.send(action.connection, action.code, action.number, False, fields, action.body)
         elif isinstance(action, actions.Reply):
             if not action.call.flag & _ONE_WAY:
                 action.call.answer(action.code, dict(action.fields or {}), action.remark, action.body)

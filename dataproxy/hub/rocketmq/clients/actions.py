@@ -65,7 +65,7 @@ class Send(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Send a request whose answer comes back with this number."""
+    """Send a request with this number, with which its answer comes back."""
 
     number: int
     connection: int

@@ -26,6 +26,7 @@ __all__ = ["Answered", "Questions"]
 _TELLS_OFFSETS: Final = LEAST_VERSIONS["reset offsets, tell offsets"]
 _TELLS_STATE: Final = LEAST_VERSIONS["tell its state, consume a message"]
 _NAMED: Final = 10  # members in a remark
+_NUMBERS: Final = 1 << 31  # of requests; by the time that one is used again its first question has ended
 
 
 class Answered(NamedTuple):
@@ -192,7 +193,7 @@ class Questions:
         self, connection: int, code: int, header: Any, body: bytes, now: float, limit_s: float,
         then: Callable[[Answered], None],
     ) -> None:  # fmt: skip
-        self._number += 1
+        self._number = (self._number + 1) % _NUMBERS
         self._waiting[self._number] = _Waiting(connection, then)
         heappush(self._ends, (now + limit_s, self._number))
         self._connections.setdefault(connection, {})[self._number] = None

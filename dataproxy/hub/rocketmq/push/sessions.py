@@ -124,13 +124,17 @@ class Sessions:
                 self._drop(wish)
         left = 0
         for place in sorted(wanted - own.keys()):
-            if self._counts.get(connection, 0) >= self._limits.pushes or self._total() >= self._limits.all_pushes:
-                left += 1
-            else:
+            if self.has_room(connection):
                 self._add(Wish(connection, client_id, is_broadcasting, place))
+            else:
+                left += 1
         if not self._wishes.get((connection, group)):
             self._wishes.pop((connection, group), None)
         return left
+
+    def has_room(self, connection: int) -> bool:
+        """Tell whether a connection may want one queue more."""
+        return self._counts.get(connection, 0) < self._limits.pushes and self._total() < self._limits.all_pushes
 
     def part(self, connection: int) -> None:
         """End all that a connection has."""

@@ -249,6 +249,38 @@ def test_a_client_that_comes_by_another_connection_goes_on_there(hub: Hub) -> No
     assert old.acknowledge(0) == 1
 
 
+def test_half_an_acknowledgement_is_none(hub: Hub) -> None:
+    port = hub.rocketmq_port
+    stored = fill(port, 0, 10)
+    owner, heir = Member(port, "a", [0]), Member(port, "b", [0])
+    while len(owner.got) < 10:
+        owner.hear()
+    pairs = [(b"consumerGroup", b"g"), (b"topic", b"T"), (b"queueId", b"0"), (b"commitOffset", b"10")]
+    frame = wire.write(owner.remote.head(Code.UPDATE_CONSUMER_OFFSET) | {"fields": pairs, "body": b"of it"})
+    owner.remote.socket.sendall(frame[:-1])
+    owner.remote.close()
+    assert heir.take(10) == stored
+
+
+def test_two_connections_of_one_id_that_take_turns_lose_nothing(hub: Hub) -> None:
+    port = hub.rocketmq_port
+    stored = fill(port, 0, 8)
+    twins = [Member(port, "a", [0]), Member(port, "a", [0])]
+    for turn in range(4):
+        owner, other = twins[turn % 2], twins[1 - turn % 2]
+        for one in twins:
+            assert one.claim([]) == 0
+            one.remote.requests.clear()  # what was pushed before
+        assert [one.claim([0]) for one in (other, owner)] == [0, 0]  # the last one that says so has it
+        owner.next.clear()
+        owner.got.clear()
+        while len(owner.got) < 8 - 2 * turn:
+            owner.hear()
+        assert owner.got == stored[2 * turn :]
+        assert owner.acknowledge(0, 2 * turn + 2) == 0 and other.acknowledge(0, 8) == 1
+    assert owner.committed(0) == 8
+
+
 def test_offsets_are_there_after_a_restart(tmp_path: Path) -> None:
     with Hub(rocketmq_port=0, store=str(tmp_path / "store")) as hub:
         stored = fill(hub.rocketmq_port, 0, 10)

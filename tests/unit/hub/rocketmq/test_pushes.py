@@ -252,6 +252,16 @@ def test_an_offset_that_was_agreed_counts_where_none_is_kept(hub):
     assert hub.got(2) == numbers(2, 4)
 
 
+def test_a_beginning_behind_the_end_is_the_end(hub):
+    fill(hub, 2)
+    hub.beat_push(1, {"g": {"T": [0]}}, begins={0: 10**12})
+    assert hub.store.offsets["g", "T", 0] == 2
+    hub.remoting.end(1)
+    fill(hub, 3, begin=2)
+    hub.beat_push(2, {"g": {"T": [0]}})
+    assert hub.got(2) == numbers(2, 5)
+
+
 def test_an_offset_is_created_once_whoever_comes_second():
     """Both the broker and an earlier front node read, and then write: the second start undoes the first commit."""
     hub = PlayedHub()
@@ -588,6 +598,23 @@ def test_too_many_sessions_of_one_connection_are_refused_or_left_out(caplog):
     with caplog.at_level(logging.WARNING):
         hub.beat_push(1, {"h": {"T": [0, 1]}})
     assert hub.service.pushes.counts().sessions == 3 and "1 queues of the group 'h' are not pushed" in caplog.text
+
+
+def test_queues_for_which_there_was_no_room_are_pushed_once_there_is(caplog):
+    hub = with_topic(PlayedHub(limits=Limits(all_pushes=3)))
+    hub.beat_push(1, {"g": {"none": [0, 1, 2]}})
+    fill(hub, 2)
+    with caplog.at_level(logging.WARNING):
+        assert hub.beat_push(2, {"h": {"T": [0, 1]}}).answered[0] == 0
+        hub.pass_time(5, 5)
+    assert hub.got(2, "h") == [] and caplog.text.count("2 queues of the group 'h' are not pushed") == 1
+    hub.beat_push(1, {"g": {"none": [0, 1]}}, version=2)
+    hub.pass_time(1.1)
+    assert hub.got(2, "h") == numbers(0, 2)
+    hub.remoting.end(2)
+    hub.remoting.end(1)
+    hub.settle()
+    assert hub.service.pushes.counts().sessions == 0 and not hub.service.pushes._short
 
 
 def test_a_reset_begins_anew_at_the_new_offset(hub):

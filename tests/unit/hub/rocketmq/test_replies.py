@@ -1,5 +1,8 @@
 """Replies to messages: by which connection a client gets them, and what becomes of those that nobody takes."""
 
+import gc
+import tracemalloc
+
 import pytest
 
 from dataproxy.wire.rocketmq.codes import Code
@@ -105,3 +108,25 @@ def test_a_message_that_asks_for_a_reply_gets_the_name_of_the_cluster(hub):
     hub.send("T", properties={"REPLY_TO_CLIENT": "c", "CLUSTER": "of somebody else"})
     hub.send("T")
     assert [one.properties.get("CLUSTER") for one in hub.messages("T")] == ["DefaultCluster", None]
+
+
+def test_replies_that_nobody_answers_leave_nothing_behind(hub):
+    hub.beat("", producers=("one",))
+
+    def held(rounds):
+        for _ in range(rounds):
+            calls = [reply(hub) for _ in range(50)]
+            hub.pass_time(3)
+            assert {call.answered[0] for call in calls} == {1}
+            hub.remoting.sent.clear()
+        del calls
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = held(2)
+        more = held(8) - before
+    finally:
+        tracemalloc.stop()
+    assert more < 400 * 20, "bytes of what was never answered"
