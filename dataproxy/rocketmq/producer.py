@@ -25,9 +25,11 @@ from dataproxy.rocketmq.sending.messages import (
     Encoded,
     Message,
     batch_body,
+    check_batch,
     check_group,
     check_topic,
     encode,
+    item_size,
     make_ids,
 )
 from dataproxy.wire.rocketmq.codes import Code
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["Producer"]
 
 _CLOSE_S: Final = 10.0
-_MOST_BATCH: Final = 32767
 
 
 class Producer:
@@ -125,16 +126,23 @@ class Producer:
     def send_batch(self, topic: str, messages: Iterable[Message | bytes], *, queue: int | None = None) -> Delivery:
         """Accept messages that are stored together, in one queue, and return their one Delivery.
 
-        All of them together have at most 4 MiB; none has a delay, and none is compressed.  Raises as `send`.
+        All of them together have at most 4 MiB; none has a delay, and none is compressed.  Each is copied as it comes,
+        so that an iterator may use a buffer again.  Raises as `send`.
         """
-        plain = [one if isinstance(one, Message) else Message(one) for one in _several(messages)]
-        if not 0 < len(plain) <= _MOST_BATCH:
-            raise InvalidMessageError(f"a batch has {len(plain)} messages, allowed are 1 to {_MOST_BATCH}")
-        if any(one.delay_level for one in plain):
-            raise InvalidMessageError("a message of a batch has a delay_level", hint="send it by itself")
-        items = [encode(one, next(self._ids), 0) for one in plain]
+        items: list[Encoded] = []
+        first: Message | None = None
+        size = 0
+        for one in _several(messages):
+            message = one if isinstance(one, Message) else Message(one)
+            if message.delay_level:
+                raise InvalidMessageError("a message of a batch has a delay_level", hint="send it by itself")
+            first = message if first is None else first
+            items.append(encode(message, next(self._ids), 0))
+            size = check_batch(len(items), size + item_size(items[-1]))
+        if first is None:
+            raise InvalidMessageError("a batch has 0 messages", hint="give one at least")
         whole = Encoded(items[0].id, batch_body(items), b"WAIT\x01true", 0, 0)
-        return self._accept(topic, plain[0], whole, len(items), queue, batch=True)
+        return self._accept(topic, first, whole, len(items), queue, batch=True)
 
     def send_oneway(
         self,

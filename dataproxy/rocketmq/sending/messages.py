@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from dataproxy.errors import InvalidMessageError
-from dataproxy.problems import body_type, plain_text, shown
+from dataproxy.problems import body_type, buffer_problem, plain_text, shown
 from dataproxy.wire.rocketmq.names import is_name
 
 __all__ = [
@@ -19,9 +19,11 @@ __all__ = [
     "Encoded",
     "Message",
     "batch_body",
+    "check_batch",
     "check_group",
     "check_topic",
     "encode",
+    "item_size",
     "make_ids",
     "retold",
 ]
@@ -31,6 +33,7 @@ DELAY_LEVELS: Final = (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540,
 
 _MOST: Final = 4 << 20  # bytes of a message, as brokers have it by default
 _PROPERTIES_MOST: Final = 32767
+_BATCH_MOST: Final = 32767  # messages
 _COMPRESSED: Final = 1 | 0x300
 _LEVEL: Final = 5
 _INT: Final = 1 << 31
@@ -107,7 +110,10 @@ def encode(message: Message, id_: str, compress_above: int, more: Mapping[str, s
     if type(body) is not bytes:
         if not isinstance(body, (bytes, bytearray, memoryview)):
             raise body_type(body)
-        body = bytes(body)
+        try:
+            body = bytes(body)
+        except ValueError as error:  # the view was released
+            raise buffer_problem(f"{type(body).__name__!r} has no buffer of bytes: {error}") from None
     if not body:
         raise InvalidMessageError("the body is empty", code="EMPTY_BODY", hint="brokers take no message without a body")
     if len(body) > _MOST:
@@ -182,18 +188,28 @@ def _check(what: str, text: object) -> None:
 
 
 def batch_body(items: Collection[Encoded]) -> bytes:
-    """Return the messages of a batch as one body.  Raises InvalidMessageError if that is too large."""
+    """Return the messages of a batch, which `check_batch` has admitted, as one body."""
     parts: list[bytes] = []
     for one in items:
-        size = 22 + len(one.body) + len(one.properties)
         parts += (
-            size.to_bytes(4), bytes(8), one.flag.to_bytes(4, signed=True), len(one.body).to_bytes(4), one.body,
-            len(one.properties).to_bytes(2), one.properties,
+            item_size(one).to_bytes(4), bytes(8), one.flag.to_bytes(4, signed=True), len(one.body).to_bytes(4),
+            one.body, len(one.properties).to_bytes(2), one.properties,
         )  # fmt: skip
-    body = b"".join(parts)
-    if len(body) > _MOST:
-        raise _too_large(f"a batch of {len(items)} messages", len(body), "send fewer at once")
-    return body
+    return b"".join(parts)
+
+
+def item_size(one: Encoded) -> int:
+    """Return the bytes of a message in a batch."""
+    return 22 + len(one.body) + len(one.properties)
+
+
+def check_batch(n: int, size: int) -> int:
+    """Return the bytes of a batch's first ``n`` messages.  Raises InvalidMessageError if that is more than may be."""
+    if n > _BATCH_MOST:
+        raise InvalidMessageError(f"a batch has more than {_BATCH_MOST} messages", hint="send fewer at once")
+    if size > _MOST:
+        raise _too_large(f"a batch up to its message {n}", size, "send fewer at once")
+    return size
 
 
 def _too_large(what: str, size: int, hint: str) -> InvalidMessageError:

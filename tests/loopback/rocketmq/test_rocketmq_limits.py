@@ -222,7 +222,7 @@ def test_what_is_too_large_is_said_in_words_of_rocketmq() -> None:
                 lambda: producer.send("t", bytes(4_200_000)),
                 "a body has 4200000 bytes; brokers take up to 4194304; split",
             ),
-            (lambda: producer.send_batch("t", [bytes(2_200_000)] * 2), "a batch of 2 messages has 44001"),
+            (lambda: producer.send_batch("t", [bytes(2_200_000)] * 2), "a batch up to its message 2 has 44001"),
         ):
             with pytest.raises(InvalidMessageError, match=what) as caught:
                 send()

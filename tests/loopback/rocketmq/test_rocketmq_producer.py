@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
 import zlib
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -74,6 +76,42 @@ def test_a_batch_is_one_request() -> None:
         [(fields, body)] = server.requests(BATCH)
         assert fields["m"] == "true" and [one["body"] for one in reference.items(body)] == [b"one", b"two"]
         assert producer.report().delivered == 2
+
+
+def test_a_batch_has_what_its_iterator_gave_whatever_becomes_of_the_buffer() -> None:
+    buffer = bytearray(b"one")
+
+    def bodies() -> Iterator[bytearray | memoryview]:
+        yield buffer
+        buffer[:] = b"two"
+        yield memoryview(buffer)
+        buffer[:] = b"end"
+
+    with RocketServer({"t": 1}) as server, make(server) as producer:
+        server.on[BATCH] = lambda *_: (0, {"msgId": "A,B", "queueId": 0, "queueOffset": 0}, b"")
+        sent = producer.send_batch("t", bodies())
+        sent.result(10)
+        [(_, body)] = server.requests(BATCH)
+        assert [one["body"] for one in reference.items(body)] == [b"one", b"two"]
+
+
+@pytest.mark.parametrize(("body", "most"), [(b"x", 32_768), (bytes(1 << 20), 5)])
+def test_of_an_iterator_without_end_no_more_is_taken_than_a_batch_may_have(body: bytes, most: int) -> None:
+    taken = itertools.count(1)
+    with RocketServer({"t": 1}) as server, make(server) as producer:
+        with pytest.raises(InvalidMessageError, match="a batch"):
+            producer.send_batch("t", (body for _ in itertools.islice(taken, 100_000)))
+        assert next(taken) <= most + 1 and producer.report().accepted == 0
+
+
+@pytest.mark.parametrize("send", [lambda p, body: p.send("t", body), lambda p, body: p.send_batch("t", [b"x", body])])
+def test_a_view_that_was_released_is_no_body(send: Callable[[Producer, memoryview], object]) -> None:
+    gone = memoryview(b"gone")
+    gone.release()
+    with RocketServer({"t": 1}) as server, make(server) as producer:
+        with pytest.raises(InvalidMessageError, match="released memoryview") as caught:
+            send(producer, gone)
+        assert caught.value.code == "BAD_BODY"
 
 
 @pytest.mark.parametrize(("codes", "attempts"), [([2, 14, 215], 4), ([1, 17], 3)])
