@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["events"]
 
 _PAGE: Final = "1000"
-_HEAD: Final = ("number", "time_ms", "event")
+_HEAD: Final[dict[str, type]] = {"number": int, "time_ms": int, "event": str}
+_YEAR_9999_MS: Final = 253_370_764_800_000
 
 
 def events(
@@ -44,7 +45,8 @@ def _kept(client: HubClient, after: int) -> Iterator[dict[str, Any]]:
     while True:
         page = client.get("/hub/events", {"after": str(after), "limit": _PAGE})
         _tell_missed(page["missed"])
-        yield from page["events"]
+        for row in page["events"]:
+            yield _checked(client, row)
         after = page["next"]
         if not page["events"]:
             return
@@ -59,14 +61,29 @@ def _followed(client: HubClient, after: int) -> Iterator[dict[str, Any]]:
     ending.heed_reader()
     run = ""
     for message in client.follow("/hub/events/stream", after):
-        value = json.loads(message.data)
+        try:
+            value = json.loads(message.data)
+        except (ValueError, RecursionError):
+            raise client.no_event(message.data) from None
         if message.kind == "missed":
+            if not (isinstance(value, dict) and isinstance(value.get("missed"), int)):
+                raise client.no_event(value)
             _tell_missed(value["missed"])
             continue
+        row = _checked(client, value)
         before, run = run, message.id.rpartition("-")[0]
         if before not in ("", run):
             complain("the hub was started again: its numbers begin with 1")
-        yield value
+        yield row
+
+
+def _checked(client: HubClient, row: Any) -> dict[str, Any]:
+    """Return an event if it is one.  Raises HubError."""
+    if not (isinstance(row, dict) and all(isinstance(row.get(name), kind) for name, kind in _HEAD.items())):
+        raise client.no_event(row)
+    if not 0 <= row["time_ms"] < _YEAR_9999_MS:
+        raise client.no_event(row)
+    return row
 
 
 def _tell_missed(count: int) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.cli.hub.eventstream import Message, messages
 from dataproxy.errors import ConfigError, HubError, TransportError
+from dataproxy.problems import shown
 from dataproxy.shown import json_text, without_secrets
 
 if TYPE_CHECKING:
@@ -119,16 +121,16 @@ class HubClient:
     def _answer(self, path: str, method: str, headers: dict[str, str], **request: Any) -> dict[str, Any]:
         response = self._response(path, method, headers, **request)
         answer = _object(response)
-        if response.status != _OK or answer is None:
+        if response.status != _OK or answer is None or answer.get("success") is False:
             raise self._refused(path, response)
-        return answer
+        return _Answer(answer, self._refused(path, response))
 
     def _refused(self, path: str, response: BaseHTTPResponse) -> HubError:
         """Return the error for an answer that is not the one that was asked for."""
         answer = _object(response)
         reason = None if answer is None else answer.get("errMsg")
         hint = "check that --hub is the Manager port of a dataproxy hub"
-        if reason is not None and response.status < _BROKEN:
+        if reason is not None and _OK < response.status < _BROKEN:
             hint = ""
         if answer is not None and reason is not None and response.status >= _BROKEN:
             behind = answer.get("next")
@@ -141,12 +143,16 @@ class HubClient:
         )
 
     def _response(self, path: str, method: str, headers: dict[str, str], **request: Any) -> BaseHTTPResponse:
-        """Return an answer, whatever it says.  Raises TransportError."""
+        """Return an answer, whatever it says; all of it has come, unless it is a stream.  Raises TransportError."""
         import urllib3
 
         try:
-            return self._pool.request(method, self._url + path, headers=headers, **request)
-        except urllib3.exceptions.HTTPError as error:
+            response = self._pool.request(method, self._url + path, headers=headers, preload_content=False, **request)
+            if not _is_stream(response):
+                response.read(cache_content=True)
+                response.release_conn()
+            return response
+        except (urllib3.exceptions.HTTPError, OverflowError, ValueError) as error:  # the last two: sizes that are none
             why = getattr(error.__context__, "strerror", None) or str(error)
             raise TransportError(
                 f"the hub at {self._url} cannot be reached: {why}", hint="check that it runs, and --hub"
@@ -165,16 +171,24 @@ class HubClient:
         last = ""
         while True:
             headers = {**self._headers, "accept": _STREAM, **({"last-event-id": last} if last else {})}
-            with self._response(path, "GET", headers, fields={"after": str(after)}, preload_content=False) as response:
-                if response.status != _OK or response.headers.get("content-type", "") != _STREAM:
-                    raise self._refused(path, response)
-                try:
-                    for message in messages(response):
-                        last = message.id or last
-                        yield message
-                except urllib3.exceptions.HTTPError:
-                    pass  # the connection has broken; whether the hub is there is seen with the next one
+            response = self._response(path, "GET", headers, fields={"after": str(after)})
+            if not _is_stream(response):
+                raise self._refused(path, response)
+            # A connection that breaks ends the stream; whether the hub is there is seen with the next one.
+            with response, contextlib.suppress(urllib3.exceptions.HTTPError):
+                for message in messages(response):
+                    if not (message.id.isascii() and message.id.isprintable()):  # no header can have it
+                        raise self.no_event(message)
+                    last = message.id or last
+                    yield message
             time.sleep(_AGAIN_S)
+
+    def no_event(self, found: object) -> HubError:
+        """Return the error for something that the hub gave as an event, or as a message of a stream of them."""
+        return HubError(
+            f"the hub at {self._url} sent what is no event: {shown(found)}",
+            hint="check that --hub is the Manager port of a dataproxy hub",
+        )
 
     def counts(self) -> list[dict[str, Any]]:
         """Return group, stream, entries, records and bytes of each stream.  Raises what ``get`` raises."""
@@ -210,10 +224,25 @@ class HubClient:
             place = page["next"]
 
 
+class _Answer(dict[str, Any]):
+    """Hold the object of an answer; to ask for a name that it has not got raises ``error``: it is another server's."""
+
+    def __init__(self, found: dict[str, Any], error: HubError) -> None:
+        super().__init__(found)
+        self._error = error
+
+    def __missing__(self, name: str) -> Any:
+        raise self._error
+
+
+def _is_stream(response: BaseHTTPResponse) -> bool:
+    return response.status == _OK and response.headers.get("content-type", "") == _STREAM
+
+
 def _object(response: BaseHTTPResponse) -> dict[str, Any] | None:
     """Return the JSON object of an answer, None if it is none."""
     try:
         answer = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None

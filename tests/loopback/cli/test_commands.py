@@ -10,8 +10,9 @@ from dataproxy import Producer
 from dataproxy.cli.app import app
 from dataproxy.cli.hub.client import HubClient
 from dataproxy.cli.send.sending import Accounting, _Pace, _progress_line
-from dataproxy.errors import HubError
+from dataproxy.errors import HubError, TransportError
 from dataproxy.hub import Hub
+from tests.campaigns.httppeers.answers import ANSWERS, HostileAnswer, HostileServer
 
 
 @pytest.fixture
@@ -121,6 +122,63 @@ def test_credentials(hub):
 def test_not_a_hub(hub):
     with pytest.raises(HubError, match="HTTP 404"):
         HubClient(hub.manager_url + "/elsewhere").get("/hub/stats")
+
+
+def answered(body, kind="application/json"):
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
+    return HostileAnswer(head.encode() + body)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [(b"{}", "HTTP 200: b'{}'"), (b'{"success": false, "errMsg": "log in first"}', "HTTP 200: 'log in first'")],
+)
+@pytest.mark.parametrize(
+    "command",
+    ["stats", "tail g s", "clients", "groups g", "events", "offsets reset g --to first", "tubemq groups"],
+)
+def test_an_object_of_another_server_is_no_answer_of_a_hub(command, body, said, monkeypatch):
+    """As InLong's Manager gives them, which has the same port by default."""
+    monkeypatch.setenv("DATAPROXY_HUB_TOKEN", "a-token-of-this-test")
+    with HostileServer(answered(body)) as server:
+        result = run(*command.split(), "--hub", f"http://127.0.0.1:{server.port}")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert said in result.stderr
+    assert "check that --hub is the Manager port of a dataproxy hub" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["a huge length", "a negative chunk", "a huge chunk", "arrays in arrays"])
+def test_what_is_no_answer_at_all_is_an_error_with_a_name(name):
+    with HostileServer(ANSWERS[name]) as server, pytest.raises((HubError, TransportError)):
+        HubClient(f"http://127.0.0.1:{server.port}").get("/hub/stats")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"id: r-1\ndata: {nope",
+        b"id: r-1\ndata: [1]",
+        b'id: r-1\ndata: {"number": 1}',
+        b'id: r-1\ndata: {"number": 1, "time_ms": "x", "event": "came"}',
+        b'id: r-1\ndata: {"number": 1, "time_ms": 1e300, "event": "came"}',
+        b'id: r-1\ndata: {"number": 1, "time_ms": 999999999999999999, "event": "came"}',
+        b'id: r-\xc3\xa9\ndata: {"number": 1, "time_ms": 1, "event": "came"}',
+        b'id: r\rx: y\ndata: {"number": 1, "time_ms": 1, "event": "came"}',
+        b"event: missed\ndata: {}",
+        b'event: missed\ndata: {"missed": "x"}',
+    ],
+)
+def test_a_message_that_is_no_event_is_an_error(text):
+    with HostileServer(answered(text + b"\n\n", "text/event-stream")) as server:
+        result = run("events", "--follow", "--hub", f"http://127.0.0.1:{server.port}")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "sent what is no event" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["a head without a body", "a huge chunk", "gzip that is none"])
+def test_a_refusal_of_a_stream_that_breaks_off_is_an_error_with_a_name(name):
+    with HostileServer(ANSWERS[name]) as server, pytest.raises(TransportError, match="cannot be reached"):
+        next(HubClient(f"http://127.0.0.1:{server.port}").follow("/hub/events/stream", 0))
 
 
 def test_progress_line_before_the_producer():
