@@ -90,7 +90,8 @@ class PushConsumer:
     ``topics``: names, or a mapping from names to tags (``"a || b"``, or ``"tag:a || b"`` with whatever characters) or
     `Sql`.  ``listener`` is called with a list of up to ``batch`` messages of one queue, by ``threads`` threads at once.
     When it returns they are done; when it raises, they come again after a delay, up to ``max_attempts`` times, and
-    become dead letters then (`RetryLater` says more).  Each message is seen at least once.
+    become dead letters then (`RetryLater` says more).  Each message is seen at least once.  A child that the listener
+    forks ends when the listener does.
 
     ``orderly``: queues are locked, and the messages of a queue come one after the other; those of a listener that
     raises come again after a second, before all others of their queue, without end unless ``max_attempts`` is given.
@@ -289,6 +290,8 @@ class PushConsumer:
                 else:
                     work()
             except BaseException:  # noqa: BLE001 - it is logged, and the thread goes on
+                if self._client.inherited:
+                    return
                 _LOG.log(logging.ERROR, "messages could not be worked on", exc_info=True)
 
     def _work_on(self, reader: QueueReader, chunk: Chunk) -> None:
@@ -331,13 +334,24 @@ class PushConsumer:
                 left += self._return([message], level)
         self._finish(reader, chunk, left)
 
-    def _call(self, messages: list[ReceivedMessage]) -> int | None:
-        """Call the listener; return None if that went well, else the delay level."""
+    def _give(self, messages: list[ReceivedMessage]) -> None:
+        """Call the listener.  Raises what it raises, and ForkedError in a child that it has forked.
+
+        Such a child ends with its thread: it has copies of messages and connections that are the parent's.
+        """
         try:
             self._listener(messages)
+        finally:
+            self._client.check_own()
+
+    def _call(self, messages: list[ReceivedMessage]) -> int | None:
+        """Call the listener; return None if that went well, else the delay level.  Raises ForkedError."""
+        try:
+            self._give(messages)
         except RetryLater as later:
             level = later.delay_level if type(later.delay_level) is int and -1 <= later.delay_level <= 18 else 0
         except BaseException:  # noqa: BLE001 - also SystemExit and CancelledError: the thread goes on
+            self._client.check_own()
             _LOG.log(logging.WARNING, "the listener of group %r has failed", self._group, exc_info=True)
             level = 0
         else:
@@ -387,6 +401,7 @@ class PushConsumer:
                 if not goes_on:
                     break
         except BaseException:  # noqa: BLE001 - it is logged, and the queue goes on
+            self._client.check_own()
             _LOG.log(logging.ERROR, "%r: messages could not be worked on", reader, exc_info=True)
             goes_on = False
         finally:
@@ -462,8 +477,9 @@ class PushConsumer:
     def _consume_one(self, message: ReceivedMessage) -> str:
         """Give one message to the listener, for an administrator; return why it has failed."""
         try:
-            self._listener([message])
+            self._give([message])
         except BaseException as error:  # noqa: BLE001 - told to who asked; the thread goes on
+            self._client.check_own()
             return f"{type(error).__name__}: {error}"
         return ""
 
