@@ -65,7 +65,7 @@ class HubClient:
 
     Without credentials the hub's token is sent, if it can be found: in ``DATAPROXY_HUB_TOKEN``, in the file that
     ``DATAPROXY_HUB_TOKEN_FILE`` names, or in the file that ``dataproxy hub`` of the same user on this machine wrote.
-    Raises ConfigError if ``url`` is not a URL.
+    Raises ConfigError if ``url`` is not a URL, or if the token cannot be sent.
     """
 
     def __init__(self, url: str, secret_id: str = "", secret_key: str = "") -> None:
@@ -91,7 +91,7 @@ class HubClient:
             pair = base64.b64encode(f"{secret_id}:{secret_key}".encode()).decode("ascii")
             self._headers["authorization"] = f"Basic {pair}"
         elif token := find_token(self._url):
-            self._headers["authorization"] = f"Bearer {token}"
+            self._headers["authorization"] = _bearer(token)
 
     def get(self, path: str, fields: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return the JSON object at ``path``.
@@ -103,7 +103,7 @@ class HubClient:
     def change(self, method: str, path: str, body: object = None, **fields: str) -> dict[str, Any]:
         """Send what changes something, with the hub's token, and return the JSON object of the answer.
 
-        Raises ConfigError if the token cannot be found, and what ``get`` raises.
+        Raises ConfigError if the token cannot be found or sent, and what ``get`` raises.
         """
         token = find_token(self._url)
         if not token:
@@ -111,7 +111,7 @@ class HubClient:
                 f"changes at {self._url} need the hub's token, which is not on this machine",
                 hint="set DATAPROXY_HUB_TOKEN to what the hub printed at its start",
             )
-        headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        headers = {"authorization": _bearer(token), "content-type": "application/json"}
         from urllib.parse import urlencode
 
         shown = f"{path}?{urlencode(fields)}" if fields else path
@@ -222,6 +222,16 @@ class HubClient:
             if not page["records"]:
                 yield None
             place = page["next"]
+
+
+def _bearer(token: str) -> str:
+    """Return a header with the hub's token.  Raises ConfigError, without the token, if no header can have it."""
+    if not (token.isascii() and token.isprintable()):
+        raise ConfigError(
+            "the hub's token has characters that an HTTP header cannot have",
+            hint="check DATAPROXY_HUB_TOKEN, or the file that DATAPROXY_HUB_TOKEN_FILE names",
+        )
+    return f"Bearer {token}"
 
 
 class _Answer(dict[str, Any]):

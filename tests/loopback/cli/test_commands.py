@@ -124,6 +124,16 @@ def test_not_a_hub(hub):
         HubClient(hub.manager_url + "/elsewhere").get("/hub/stats")
 
 
+@pytest.mark.parametrize("token", ["a-secret\nof-two-lines", "a-secret-\u20ac", "a-secret-\x7f"])
+@pytest.mark.parametrize("command", ["events", "offsets reset g --to first"])
+def test_a_token_that_no_header_can_have_is_refused_and_not_shown(command, token, monkeypatch):
+    monkeypatch.setenv("DATAPROXY_HUB_TOKEN", token)
+    result = run(*command.split(), "--hub", "http://127.0.0.1:9")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "token has characters that an HTTP header cannot have" in result.stderr
+    assert "a-secret" not in result.stderr
+
+
 def answered(body, kind="application/json"):
     head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
     return HostileAnswer(head.encode() + body)
