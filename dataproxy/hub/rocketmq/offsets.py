@@ -34,6 +34,7 @@ __all__ = ["Offsets", "StoredOffsets"]
 _ONE_BYTES: Final = 64 << 20
 _LATEST: Final = -1
 _GROUP_MOST: Final = 255  # bytes of a name
+_OFFSET_MOST: Final = ((1 << 63) - 1) // 28  # that the store can keep, which counts 28 for a message as TubeMQ does
 _log: Final = logger("hub.rocketmq")
 _Acknowledged = Callable[[int, str, str, int, int, float], int | None]
 
@@ -120,8 +121,7 @@ class Offsets:
     def commit(self, request: Request, header: UpdateOffset) -> Answer:
         """15: keep where a group goes on, if it is for this client to say."""
         self._queue(header.topic, header.queue_id)
-        if header.commit_offset < 0:
-            raise RefusedError(Code.SYSTEM_ERROR, f"commitOffset is {header.commit_offset}; expected 0 or more")
+        _check_offset(header.commit_offset)
         self._commit(
             request.call.connection,
             header.consumer_group,
@@ -152,6 +152,8 @@ class Offsets:
         if len(group.encode()) > _GROUP_MOST:
             text = f"the group {shown(group)} has {len(group.encode())} bytes; at most {_GROUP_MOST} are possible"
             raise RefusedError(Code.SYSTEM_ERROR, text)
+        if offset >= 0:
+            _check_offset(offset)  # a pull may say a negative one, and commits nothing then
         if self._registry.admits_commit(connection, group, topic, queue, offset, now):
             kept = self._acknowledged(connection, group, topic, queue, offset, now)
             if kept is not None:
@@ -222,6 +224,12 @@ class Offsets:
         if not 0 <= queue < max(topic.reads, topic.writes):
             text = f"queueId[{queue}] is illegal, topic:[{name}] has queues 0 to {max(topic.reads, topic.writes) - 1}"
             raise RefusedError(Code.SYSTEM_ERROR, text)
+
+
+def _check_offset(offset: int) -> None:
+    """Refuse an offset that no queue has, and that would be another one in the store."""
+    if not 0 <= offset <= _OFFSET_MOST:
+        raise RefusedError(Code.SYSTEM_ERROR, f"commitOffset is {offset}; expected 0 to {_OFFSET_MOST}")
 
 
 def _keep(remoting: Remoting, group: str, topic: str, queue: int, offset: int) -> None:

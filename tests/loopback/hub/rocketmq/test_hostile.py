@@ -103,6 +103,23 @@ def test_pulls_confirm_nothing_of_topics_that_are_not_there_and_for_no_endless_n
         assert b"256 bytes" in refused["remark"]
 
 
+def test_an_offset_that_no_store_can_keep_is_refused_and_moves_nothing(hub: Hub) -> None:
+    most = (2**63 - 1) // 28
+    with Remote(hub.rocketmq_port) as remote:
+        remote.send("T", b"x")
+        given = {"consumerGroup": "g", "topic": "T", "queueId": 0}
+        for offset in (most, 1):
+            assert asked(remote, Code.UPDATE_CONSUMER_OFFSET, **given, commitOffset=offset)["code"] == 0
+            found = asked(remote, Code.QUERY_CONSUMER_OFFSET, **given)
+            assert dict(found["fields"]) == {b"offset": str(offset).encode()}
+        for offset in (most + 1, 2**61, 2**62, 2**63 - 1):
+            refused = asked(remote, Code.UPDATE_CONSUMER_OFFSET, **given, commitOffset=offset)
+            assert (refused["code"], b"expected 0 to" in refused["remark"]) == (1, True)
+            remote.pull("T", sysFlag=1 | 4, commitOffset=offset)
+            found = asked(remote, Code.QUERY_CONSUMER_OFFSET, **given)
+            assert dict(found["fields"]) == {b"offset": b"1"}
+
+
 def test_the_tags_of_a_heartbeat_do_not_hold_up_its_server_loop(hub: Hub) -> None:
     with Remote(hub.rocketmq_port) as remote:
         remote.send("T", b"x")
