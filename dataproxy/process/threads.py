@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -11,7 +12,7 @@ from collections.abc import Callable
 
 from dataproxy.errors import ConfigError
 
-__all__ = ["check_native_threads", "is_ours", "join", "start_hearing", "start_quiet"]
+__all__ = ["check_native_threads", "end_child", "is_ours", "join", "start_hearing", "start_quiet"]
 
 
 _LONGEST_S = 1e9  # thirty years: no limit, which `Thread.join` does not take as infinity
@@ -39,6 +40,24 @@ def check_native_threads() -> None:
             hint=f"call {cure}: the rest may stay patched; waits of this package block the whole {by} thread then, "
             "so use send_nowait(), or wait in a native thread",
         )
+
+
+def end_child(inherited: bool) -> None:
+    """End this process if it is a child that a callback has forked on a thread of ours; when the callback ends.
+
+    Behind the callback lies the parent's work: its connections, which the child shares, and copies of its messages.
+    ``inherited``: whether the client was made before a fork.  What the callback raises, or the code of its exit, ends
+    the child as it would end a program.
+    """
+    if not inherited or not is_ours():
+        return
+    error = sys.exc_info()[1]
+    code: object = 0 if error is None else 1
+    if isinstance(error, SystemExit):
+        code = error.code or 0
+    elif error is not None:
+        sys.excepthook(type(error), error, error.__traceback__)
+    os._exit(code & 0xFF if isinstance(code, int) else 1)
 
 
 def start_quiet(name: str, body: Callable[[], None]) -> threading.Thread:

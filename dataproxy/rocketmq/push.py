@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from dataproxy.errors import ConfigError, DataProxyError
 from dataproxy.logs import logger
 from dataproxy.problems import callback_problem, shown
-from dataproxy.process.threads import join, start_hearing
+from dataproxy.process.threads import end_child, join, start_hearing
 from dataproxy.rocketmq.arguments import TlsOptions, check_begin, check_count, check_limit, limit, uncopied
 from dataproxy.rocketmq.group.again import send_again
 from dataproxy.rocketmq.group.backlog import Chunk
@@ -225,8 +225,9 @@ class PushConsumer:
         """Wait for listeners, write offsets, leave the group, end the threads.
 
         After ``timeout`` seconds it waits no more (infinity is no limit): what a listener works on then comes again. In
-        a listener it does not wait for that one.  Ctrl-C ends the wait, not the rest, which servers that do not answer
-        hold up for a second at most.
+        a listener it does not wait for that one.  An orderly queue of such listeners stays locked until the broker's
+        time for that is over.  Ctrl-C ends the wait, not the rest, which servers that do not answer hold up for a
+        second at most.
         """
         deadline = time.monotonic() + limit(timeout)
         if self._closed.is_set():
@@ -290,8 +291,6 @@ class PushConsumer:
                 else:
                     work()
             except BaseException:  # noqa: BLE001 - it is logged, and the thread goes on
-                if self._client.inherited:
-                    return
                 _LOG.log(logging.ERROR, "messages could not be worked on", exc_info=True)
 
     def _work_on(self, reader: QueueReader, chunk: Chunk) -> None:
@@ -335,23 +334,19 @@ class PushConsumer:
         self._finish(reader, chunk, left)
 
     def _give(self, messages: list[ReceivedMessage]) -> None:
-        """Call the listener.  Raises what it raises, and ForkedError in a child that it has forked.
-
-        Such a child ends with its thread: it has copies of messages and connections that are the parent's.
-        """
+        """Call the listener.  Raises what it raises."""
         try:
             self._listener(messages)
         finally:
-            self._client.check_own()
+            end_child(self._client.inherited)
 
     def _call(self, messages: list[ReceivedMessage]) -> int | None:
-        """Call the listener; return None if that went well, else the delay level.  Raises ForkedError."""
+        """Call the listener; return None if that went well, else the delay level."""
         try:
             self._give(messages)
         except RetryLater as later:
             level = later.delay_level if type(later.delay_level) is int and -1 <= later.delay_level <= 18 else 0
         except BaseException:  # noqa: BLE001 - also SystemExit and CancelledError: the thread goes on
-            self._client.check_own()
             _LOG.log(logging.WARNING, "the listener of group %r has failed", self._group, exc_info=True)
             level = 0
         else:
@@ -401,7 +396,6 @@ class PushConsumer:
                 if not goes_on:
                     break
         except BaseException:  # noqa: BLE001 - it is logged, and the queue goes on
-            self._client.check_own()
             _LOG.log(logging.ERROR, "%r: messages could not be worked on", reader, exc_info=True)
             goes_on = False
         finally:
@@ -479,7 +473,6 @@ class PushConsumer:
         try:
             self._give([message])
         except BaseException as error:  # noqa: BLE001 - told to who asked; the thread goes on
-            self._client.check_own()
             return f"{type(error).__name__}: {error}"
         return ""
 

@@ -12,7 +12,7 @@ from dataproxy._core.remoting.messages import read_messages
 from dataproxy.errors import DataProxyError, RemoteProtocolError
 from dataproxy.logs import logger
 from dataproxy.problems import callback_problem
-from dataproxy.process.threads import join, start_hearing
+from dataproxy.process.threads import end_child, join, start_hearing
 from dataproxy.rocketmq.arguments import limit
 from dataproxy.rocketmq.producer import Producer
 from dataproxy.rocketmq.sending.deliveries import Delivered
@@ -163,7 +163,10 @@ class TransactionProducer(Producer):
         messages, _ = read_messages(body, str(address))
         if len(messages) != 1:
             raise RemoteProtocolError(f"{address} asks for a transaction with {len(messages)} messages")
-        end = self._check(messages[0])
+        try:
+            end = self._check(messages[0])
+        finally:
+            end_child(self._client.inherited)
         if end not in _NAMES:  # which may be of any type
             raise ValueError(f"check returned {foreign(repr(end))}; expected {', '.join(map(repr, _ENDS))}")
         id_ = header.msg_id or messages[0].id

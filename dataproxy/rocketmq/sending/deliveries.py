@@ -13,7 +13,7 @@ from dataproxy.errors import DataProxyError, DeliveryPending
 from dataproxy.logs import logger
 from dataproxy.problems import callback_problem
 from dataproxy.process.changes import Event
-from dataproxy.process.threads import is_ours
+from dataproxy.process.threads import end_child, is_ours
 from dataproxy.rocketmq.arguments import limit
 from dataproxy.rocketmq.network.connections import Answered
 
@@ -133,7 +133,8 @@ class Delivery(Answered):
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
         """Call ``callback`` with this object when there is a result, at once if there is one.
 
-        It is called on a thread of the client and must not wait; its exceptions are logged.
+        It is called on a thread of the client and must not wait; its exceptions are logged.  A child that it forks
+        there ends when it does.
         """
         if not callable(callback):
             raise callback_problem(callback)
@@ -172,7 +173,10 @@ class Delivery(Answered):
 
     def _call(self, callback: Callable[[Delivery], object]) -> None:
         try:
-            callback(self)
+            try:
+                callback(self)
+            finally:
+                end_child(self._handler.inherited)
         except BaseException as error:
             if not isinstance(error, Exception) and not is_ours():
                 raise  # the application's own thread: its Ctrl-C, or its exit

@@ -116,6 +116,11 @@ class Dispatcher:
         """Raise ForkedError in a forked child."""
         self._client.check_own()
 
+    @property
+    def inherited(self) -> bool:
+        """Return whether it was made before a fork."""
+        return self._client.inherited
+
     def check_may_wait(self) -> None:
         """Raise LocalProtocolError on a thread that results need."""
         if self._client.works_here():

@@ -1,4 +1,4 @@
-"""Listeners that fork: the child ends with its listener, and has no part in what is the parent's."""
+"""Callbacks that fork: the child ends with its callback, and has no part in what is the parent's."""
 
 from __future__ import annotations
 
@@ -10,47 +10,104 @@ from typing import Any
 
 import pytest
 
-from dataproxy.rocketmq import PushConsumer
+from dataproxy.rocketmq import Producer, PushConsumer, TransactionProducer
 from tests.support.rocketserver import RocketServer
 from tests.support.waiting import SECONDS, eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
+WAYS = pytest.mark.parametrize(("how", "code"), [("return", 0), ("raise", 1), ("exit", 3)])
+
+
+class Forks:
+    """Fork in a callback of the parent, once; `ended` returns the code of the child's end."""
+
+    def __init__(self, how: str) -> None:
+        self.how, self.child, self.over = how, 0, threading.Event()
+
+    def fork(self) -> None:
+        """Fork, and let the callback of the child end in some way; that of the parent waits."""
+        child = os.fork()
+        if child:
+            self.child = child
+            assert self.over.wait(SECONDS)
+        elif self.how == "raise":
+            raise ValueError("in the child")
+        elif self.how == "exit":
+            sys.exit(3)
+
+    def ended(self) -> int | None:
+        """Wait for the end of the child, and let the parent go on; None: it goes on without end."""
+        found: list[tuple[int, int]] = []
+
+        def look() -> bool:
+            if self.child:
+                found.append(os.waitpid(self.child, os.WNOHANG))
+            return bool(found and found[-1][0])
+
+        try:
+            if eventually(look):
+                return os.waitstatus_to_exitcode(found[-1][1])
+            if self.child:
+                os.kill(self.child, signal.SIGKILL)
+                os.waitpid(self.child, 0)
+            return None
+        finally:
+            self.over.set()
+
 
 @pytest.mark.parametrize("orderly", [False, True])
-@pytest.mark.parametrize("how", ["return", "raise", "exit"])
-def test_a_child_that_a_listener_forks_ends_with_it(how: str, orderly: bool) -> None:
-    children: list[int] = []
+@WAYS
+def test_a_child_that_a_listener_forks_ends_with_it(how: str, code: int, orderly: bool) -> None:
+    forks = Forks(how)
     calls, log = os.pipe()
-    over = threading.Event()
 
     def listener(messages: Any) -> None:
         os.write(log, messages[0].body)
-        if messages[0].body != b"0":
-            return
-        child = os.fork()
-        if child:
-            children.append(child)
-            assert over.wait(SECONDS)
-        elif how == "raise":
-            raise ValueError("in the child")
-        elif how == "exit":
-            sys.exit(0)
+        if messages[0].body == b"0":
+            forks.fork()
 
     with RocketServer({"t": 1}) as server:
         for n in range(3):
             server.put("t", 0, b"%d" % n)
         with PushConsumer(server.target, "g", "t", listener, begin="first", orderly=orderly, threads=1) as consumer:
-            try:
-                assert eventually(lambda: children)
-                ended = eventually(lambda: os.waitpid(children[0], os.WNOHANG)[0])
-                if not ended:
-                    os.kill(children[0], signal.SIGKILL)
-                    os.waitpid(children[0], 0)
-                assert ended
-            finally:
-                over.set()
+            assert forks.ended() == code
             assert eventually(lambda: consumer.counts().done == 3)
     assert os.read(calls, 99) == b"012", "the child has called the listener with nothing"
     os.close(calls)
     os.close(log)
+
+
+@WAYS
+def test_a_child_that_a_result_forks_reads_no_answers_of_the_parent(how: str, code: int) -> None:
+    forks = Forks(how)
+    with RocketServer({"t": 1}) as server, Producer(server.target, "p") as producer:
+        producer.send("t", b"first").result(SECONDS)
+        producer.send("t", b"x").add_done_callback(lambda _: forks.fork())
+        assert forks.ended() == code
+        for _ in range(20):
+            producer.send("t", b"y")
+        assert producer.flush(SECONDS).duplicates_possible == 0
+
+
+def test_a_child_that_a_check_forks_says_nothing_of_the_transaction() -> None:
+    forks = Forks("return")
+
+    def check(_message: object) -> str:
+        forks.fork()
+        return "commit"
+
+    with RocketServer({"t": 1}) as server, TransactionProducer(server.target, "p", check=check) as producer:
+        producer.send_in_transaction("t", b"x", lambda _: "unknown")
+        [ended] = server.wait(lambda: server.requests(37))
+        assert ended
+        fields: dict[str, object] = {
+            "tranStateTableOffset": 0,
+            "commitLogOffset": 0,
+            "msgId": "m",
+            "transactionId": "m",
+        }
+        server.clients[-1].ask(39, fields, server.store["t", 0][0], one_way=True)
+        assert forks.ended() == 0
+        server.wait(lambda: len(server.requests(37)) > 1)
+        assert len(server.requests(37)) == 2
