@@ -34,6 +34,7 @@ _MESSAGES: Final = 128  # of a frame
 _BYTES: Final = 256 << 10
 _TURN: Final = 16  # frames, before calls have their turn
 _LOOK_S: Final = 1.0  # between two looks at what could not go on
+_LOOKS: Final = 8192  # at queues that are not there, at once: some milliseconds
 _READABLE: Final = 4
 _FROM_OLDEST: Final = (ConsumeFrom.FIRST, ConsumeFrom.MIN)
 _NEVER: Final = float("inf")
@@ -320,9 +321,10 @@ class Pushes:
         for (connection, group), wanted in list(self._short.items()):
             if self._sessions.has_room(connection):
                 self._wish(connection, group, wanted, now)
-        if self._short:
+        wishes = self._sessions.vacant(_LOOKS)
+        if self._short or len(wishes) == _LOOKS:
             self._look_at = min(self._look_at, now + _LOOK_S)
-        for wish in self._sessions.vacant():
+        for wish in wishes:
             self._begin(wish, now)
 
     def _told(self, event: Event, now: float) -> None:

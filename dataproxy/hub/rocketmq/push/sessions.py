@@ -12,6 +12,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, NamedTuple
 
 from dataproxy.hub.rocketmq.clients.actions import RefusedError
@@ -141,9 +142,14 @@ class Sessions:
         for group in list(self._groups.get(connection, ())):
             self.wish(connection, group, "", False, ())
 
-    def vacant(self) -> tuple[Wish, ...]:
-        """Return the wishes that are entitled to a queue and have no session yet."""
-        return tuple(self._vacant.values())
+    def vacant(self, most: int | None = None) -> tuple[Wish, ...]:
+        """Return the wishes that are entitled to a queue and have no session yet; ``most``: by turns, so many."""
+        if most is None or len(self._vacant) <= most:
+            return tuple(self._vacant.values())
+        keys = tuple(islice(self._vacant, most))
+        for key in keys:
+            self._vacant[key] = self._vacant.pop(key)
+        return tuple(self._vacant[key] for key in keys)
 
     def holder(self, place: Place) -> Session | None:
         """Return the session of a queue in a group that shares its queues."""

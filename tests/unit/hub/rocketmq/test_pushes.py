@@ -6,6 +6,7 @@ import pytest
 
 from dataproxy.hub.clients import End
 from dataproxy.hub.overview.rocketmq import clients, groups
+from dataproxy.hub.rocketmq import pushes
 from dataproxy.hub.rocketmq.clients.actions import RefusedError
 from dataproxy.hub.rocketmq.clients.limits import Limits
 from dataproxy.hub.rocketmq.push.positions import Positions
@@ -121,6 +122,21 @@ def test_a_queue_that_is_not_there_yet_is_pushed_once_it_is(hub):
     hub.send("New", b"first")
     hub.pass_time(1.5)
     assert hub.got(1) == [b"first"]
+
+
+def test_many_queues_that_are_not_there_are_looked_at_by_turns(hub, monkeypatch):
+    monkeypatch.setattr(pushes, "_LOOKS", 4)
+    hub.beat_push(1, {"g": {"T": [3], "U": list(range(10))}})
+    looked = []
+    start = hub.service.pushes._start
+    monkeypatch.setattr(
+        hub.service.pushes, "_start", lambda wish, now: looked.append(wish.place.queue) or start(wish, now)
+    )
+    hub.pass_time(3.3, 3)
+    assert sorted(looked[:10]) == list(range(10)) and len(looked) == 12
+    hub.service.topics.ensure("U", Topic(10, 10), hub.service.now)
+    hub.pass_time(3.3, 3)
+    assert hub.service.pushes.counts().sessions == 11
 
 
 def test_a_member_that_pulls_is_not_pushed_to(hub):
