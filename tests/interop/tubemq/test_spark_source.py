@@ -120,9 +120,10 @@ def test_a_group_is_kept_for_one_reader(tubemq: Servers, config: ConsumerConfig)
             other.look(places.values())
         offsets = {key: sent[-1][0] for key, sent in stored.items()}
         assert keeper.store(offsets, places) == set(offsets)
-        assert {key: one.offset for key, one in keeper.look(places.values()).items()} == offsets
+        # Clients choose partitions at random: one that got none of these messages may stand elsewhere.
+        assert offsets.items() <= {key: one.offset for key, one in keeper.look(places.values()).items()}.items()
         keeper.close()
-        assert {key: one.offset for key, one in other.look(places.values()).items()} == offsets
+        assert offsets.items() <= {key: one.offset for key, one in other.look(places.values()).items()}.items()
     finally:
         keeper.close()
         other.close()
