@@ -59,6 +59,13 @@ def spark(worker_environment, tmp_path_factory):
         session.stop()
 
 
+@pytest.fixture(autouse=True)
+def active_session(request):
+    """Make the session that of this thread, as docs/spark.md says: a broken connection to the JVM takes it along."""
+    if "spark" in request.fixturenames:
+        request.getfixturevalue("spark").createDataFrame([(0,)], "n int")
+
+
 @pytest.fixture(scope="session")
 def hub():
     """Return a hub in memory."""
