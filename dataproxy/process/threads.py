@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -57,6 +58,9 @@ def end_child(inherited: bool) -> None:
         code = error.code or 0
     elif error is not None:
         sys.excepthook(type(error), error, error.__traceback__)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # closed, none, or no room
+            stream.flush()
     os._exit(code & 0xFF if isinstance(code, int) else 1)
 
 

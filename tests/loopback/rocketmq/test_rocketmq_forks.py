@@ -56,6 +56,25 @@ class Forks:
             self.over.set()
 
 
+def test_what_such_a_child_has_printed_is_not_lost() -> None:
+    forks = Forks("return")
+    printed, into = os.pipe()
+
+    def listener(_messages: Any) -> None:
+        forks.fork()
+        if not forks.child:
+            sys.stdout = os.fdopen(into, "w")  # of the child alone
+            print("printed")
+
+    with RocketServer({"t": 1}) as server:
+        server.put("t", 0, b"0")
+        with PushConsumer(server.target, "g", "t", listener, begin="first", threads=1):
+            assert forks.ended() == 0
+    os.close(into)
+    with os.fdopen(printed) as found:
+        assert found.read() == "printed\n"
+
+
 @pytest.mark.parametrize("orderly", [False, True])
 @WAYS
 def test_a_child_that_a_listener_forks_ends_with_it(how: str, code: int, orderly: bool) -> None:
