@@ -641,6 +641,31 @@ def test_a_pack_that_there_is_no_room_for_comes_again() -> None:
     assert bench.reader.held_bytes <= 4 << 20
 
 
+def test_a_partition_that_had_nothing_keeps_no_room() -> None:
+    """A broker may let a request wait for a message, and others are not to wait for that one."""
+    bench = Bench(4, prefetch=524288)
+    for number in (1, 2, 3, 4):  # what they have is not known: one at a time
+        request = bench.request()
+        assert request.partition == number
+        bench.answer(request, refused(404))
+    bench.reader.sleep(0.1)
+    waiting = bench.requests()
+    assert [one.partition for one in waiting] == [1, 2, 3, 4]
+    large = b"x" * 400_000
+    bench.answer(waiting[1], got([large]))
+    bench.answer(waiting[3], got([large]))  # for which there is no room: it comes again, and for that one room is kept
+    pack = bench.reader.take()
+    assert (pack.bodies(), bench.reader.take(), bench.requests()) == ([large], None, [])
+    assert len(large) <= bench.reader.held_bytes <= 524288
+    bench.reader.confirm(pack)
+    commit, *_ = bench.requests()
+    bench.answer(commit, committed())
+    again = bench.request()
+    assert again.partition == 4
+    bench.answer(again, got([large]))
+    assert bench.reader.take().bodies() == [large]
+
+
 def test_a_pack_above_the_limit_comes_alone() -> None:
     large = b"x" * (3 << 20)
     bench = Bench(2, prefetch=700_000)

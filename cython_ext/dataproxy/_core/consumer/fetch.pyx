@@ -222,7 +222,8 @@ cdef bint _ask(Fetch* f, Hold* h, int64_t now_us) noexcept nogil:
     put_get(to, &g)
     connection_written(h.connection)
     f.asked += 1
-    _keep_free(f, h, max(f.largest, h.needs))
+    # Where there was nothing a broker may let the request wait, and packs of others are not to wait for that one.
+    _keep_free(f, h, 0 if h.nothing_ms and not h.needs else max(f.largest, h.needs))
     return True
 
 
