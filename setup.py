@@ -12,6 +12,7 @@ place belong to one profile at a time, which ``build/inplace`` names.  ``make te
 of the tree instead (``tools/build.py``) and leave the modules of the checkout alone.
 """
 
+import gc
 import os
 import re
 import shlex
@@ -209,6 +210,7 @@ def main() -> None:
     name = profile_name()
     profile = PROFILES[name]
     base = Path("build", name)
+    gc.set_threshold(1_000_000)  # Cython keeps large trees, and to look through them took a third of its time
     modules = cythonize(
         extensions(profile),
         include_path=[str(ROOT), "."],
