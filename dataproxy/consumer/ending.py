@@ -10,6 +10,8 @@ import time
 import weakref
 from typing import Final, Protocol
 
+from dataproxy.process.threads import at_childs_end
+
 __all__ = ["register", "unregister", "wait_end"]
 
 _GRACE_S: Final = 1.0
@@ -67,4 +69,5 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)
+at_childs_end(_close_all)
 os.register_at_fork(after_in_child=_live.clear)

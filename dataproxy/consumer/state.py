@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataproxy.logs import logger
 from dataproxy.process.changes import Event
+from dataproxy.process.threads import end_child, forks
 
 if TYPE_CHECKING:
     from dataproxy.consumer.group.asking import Refusal
@@ -146,8 +147,12 @@ class ConsumerState(Watcher):
 
     def call_back(self) -> None:
         """Make the application's callbacks until the driver is gone.  Thread: one of its own."""
+        made_in = forks()
         while (call := self._calls.get()) is not None:
             try:
-                call()
+                try:
+                    call()
+                finally:
+                    end_child(made_in != forks())
             except BaseException:  # noqa: BLE001 - SystemExit, too: the next ones are called all the same
                 _LOG.log(logging.ERROR, "a callback of a consumer raised", exc_info=True)

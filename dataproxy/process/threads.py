@@ -13,11 +13,32 @@ from collections.abc import Callable
 
 from dataproxy.errors import ConfigError
 
-__all__ = ["check_native_threads", "end_child", "is_ours", "join", "start_hearing", "start_quiet"]
+__all__ = [
+    "at_childs_end",
+    "check_native_threads",
+    "end_child",
+    "forks",
+    "is_ours",
+    "join",
+    "start_hearing",
+    "start_quiet",
+]
 
 
 _LONGEST_S = 1e9  # thirty years: no limit, which `Thread.join` does not take as infinity
 _ours: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_last: list[Callable[[], None]] = []
+_forks = 0
+
+
+def forks() -> int:
+    """Return a number that is another one in each forked child; cheaper than the process id.  Any thread."""
+    return _forks
+
+
+def at_childs_end(close: Callable[[], None]) -> None:
+    """Call ``close()`` when `end_child` ends a process: it closes what the child itself has opened."""
+    _last.append(close)
 
 
 def is_ours() -> bool:
@@ -48,7 +69,7 @@ def end_child(inherited: bool) -> None:
 
     Behind the callback lies the parent's work: its connections, which the child shares, and copies of its messages.
     ``inherited``: whether the client was made before a fork.  What the callback raises, or the code of its exit, ends
-    the child as it would end a program.
+    the child as it would end a program; what the child has opened itself is closed.
     """
     if not inherited or not is_ours():
         return
@@ -58,6 +79,11 @@ def end_child(inherited: bool) -> None:
         code = error.code or 0
     elif error is not None:
         sys.excepthook(type(error), error, error.__traceback__)
+    for close in _last:
+        try:
+            close()
+        except BaseException:  # noqa: BLE001 - said, and the child ends all the same
+            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # closed, none, or no room
             stream.flush()
@@ -93,3 +119,11 @@ def join(thread: threading.Thread, seconds: float) -> BaseException | None:
             raised = error
         else:
             return raised
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from dataproxy.logs import logger
 from dataproxy.outcomes import Report
+from dataproxy.process.threads import at_childs_end
 
 __all__ = ["beginning", "close_open", "leave", "register", "unregister", "wait_end", "warn_left"]
 
@@ -224,4 +225,5 @@ def _in_child() -> None:
 
 
 atexit.register(_close_all)
+at_childs_end(_close_all)
 os.register_at_fork(after_in_child=_in_child)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from dataproxy._core.producer.handle import CoreHandle
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
+from dataproxy.process.threads import end_child, forks
 from dataproxy.producer.results.ahead import Ahead, Calls, Part
 
 __all__ = ["CallbackPlace", "Calls", "check_place"]
@@ -88,6 +89,7 @@ class CallbackPlace:
         self._loop = None
         self._place = place
         self._ahead = Ahead(_AHEAD)
+        self._made_in = forks()
         if place is not None and callable(getattr(place, "submit", None)):
             self._hop = place.submit
         elif place is not None:
@@ -157,7 +159,16 @@ class CallbackPlace:
         kind = type(error)
         self._write("%d callbacks were not called: %s", count, str(error) or kind.__name__, key=(0, kind))
 
+    def _is_childs(self) -> bool:
+        """Tell whether this is a child, and the results are its parent's; on the dispatcher's thread, end it."""
+        if self._made_in == forks():
+            return False
+        end_child(True)
+        return True
+
     def _make(self, calls: Calls, part: Part | None = None) -> None:
+        if self._is_childs():
+            return  # a child has got a copy of what waited for the loop or the executor
         ident = threading.get_ident()
         inner = ident in self._callers
         self._callers.add(ident)
@@ -169,6 +180,8 @@ class CallbackPlace:
                     try:
                         function(argument)
                     except (KeyboardInterrupt, SystemExit):
+                        if self._is_childs():
+                            raise
                         if self._loop is None:
                             self.failed(function)
                             continue
@@ -179,12 +192,16 @@ class CallbackPlace:
                             self._unmade(rest, error)
                             rest = ()
                         raise
-                    except BaseException:  # noqa: BLE001 - the application's own code; its error is its own
+                    except BaseException:  # the application's own code; its error is its own
+                        if self._is_childs():
+                            raise
                         self.failed(function)
+                    if self._is_childs():
+                        return
         finally:
             if not inner:
                 self._callers.discard(ident)
-            if part is not None:
+            if part is not None and not self._is_childs():
                 part.calls = rest
                 self._ahead.keep(part, sum(len(arguments) for _, arguments in rest))
 

@@ -17,7 +17,7 @@ from dataproxy._core.remoting.answers import Incoming
 from dataproxy._core.remoting.link import Link
 from dataproxy.errors import ClosedError, ConfigError, DataProxyError, ForkedError
 from dataproxy.logs import SparingLog, logger
-from dataproxy.process.threads import check_native_threads
+from dataproxy.process.threads import at_childs_end, check_native_threads
 from dataproxy.rocketmq.arguments import TlsOptions, check_instance
 from dataproxy.rocketmq.network.connections import Connections, answer_fault
 from dataproxy.rocketmq.network.keeper import Keeper
@@ -302,7 +302,6 @@ def _own_host(server: Address) -> str:
     return "127.0.0.1"
 
 
-@atexit.register
 def _close_all() -> None:
     for client in list(_open):
         if not client.inherited and threading.current_thread() is threading.main_thread():
@@ -310,3 +309,7 @@ def _close_all() -> None:
                 client.at_exit()
             except Exception:  # noqa: BLE001 - the others are closed, too
                 _LOG.log(logging.ERROR, "a client could not be closed at the end of the process", exc_info=True)
+
+
+atexit.register(_close_all)
+at_childs_end(_close_all)
