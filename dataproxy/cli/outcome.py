@@ -18,7 +18,18 @@ from dataproxy.shown import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Deaf", "ExitCode", "complain", "has_output", "interrupted", "outcome", "reported", "say", "silence"]
+__all__ = [
+    "Deaf",
+    "ExitCode",
+    "check_output",
+    "complain",
+    "has_output",
+    "interrupted",
+    "outcome",
+    "reported",
+    "say",
+    "silence",
+]
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -73,6 +84,15 @@ class Deaf:
 def has_output() -> bool:
     """Tell whether this process has a stdout: in the place of a closed one `main` has opened the null device."""
     return getattr(sys.stdout, "name", None) != 1
+
+
+def check_output(what: str) -> None:
+    """Raise ConfigError if this process has no stdout, for a command that writes ``what`` there without end."""
+    if not has_output():
+        raise ConfigError(
+            f"stdout is closed: nobody would see the {what}, and the command would not end",
+            hint="write them to a file or a pipe",
+        )
 
 
 def silence(stream: TextIO) -> None:

@@ -83,7 +83,7 @@ def end_child(inherited: bool) -> None:
         try:
             close()
         except BaseException:  # noqa: BLE001 - said, and the child ends all the same
-            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+            sys.excepthook(*sys.exc_info())
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # closed, none, or no room
             stream.flush()

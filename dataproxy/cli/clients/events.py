@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from dataproxy.cli.outcome import complain, outcome
+from dataproxy.cli.outcome import check_output, complain, outcome
 from dataproxy.cli.tubemq.change import DEFAULT_HUB, HUB, JSON, KEY, SECRET, client_of
 from dataproxy.shown import json_text, printable
 
@@ -35,6 +35,8 @@ def events(
     The hub keeps its newest 4,096 events. Whoever reads more slowly than they come is told how many are missing.
     """
     with outcome():
+        if follow:
+            check_output("events")
         client = client_of(hub, secret_id, secret_key)
         for row in _followed(client, after) if follow else _kept(client, after):
             typer.echo(json_text(row) if json else _line(row))
@@ -60,7 +62,8 @@ def _followed(client: HubClient, after: int) -> Iterator[dict[str, Any]]:
 
     ending.heed_reader()
     run = ""
-    for message in client.follow("/hub/events/stream", after):
+    number = after
+    for message in client.follow("/hub/events/stream", after, complain):
         try:
             value = json.loads(message.data)
         except (ValueError, RecursionError):
@@ -73,7 +76,11 @@ def _followed(client: HubClient, after: int) -> Iterator[dict[str, Any]]:
         row = _checked(client, value)
         before, run = run, message.id.rpartition("-")[0]
         if before not in ("", run):
-            complain("the hub was started again: its numbers begin with 1")
+            complain(
+                "the hub was started again: its numbers begin with 1, and what happened at the one before behind number"
+                f" {number} is missing"
+            )
+        number = row["number"]
         yield row
 
 

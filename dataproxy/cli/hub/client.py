@@ -8,13 +8,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.cli.hub.eventstream import Message, messages
+from dataproxy.cli.hub.eventstream import Message, lines, messages
 from dataproxy.errors import ConfigError, HubError, TransportError
 from dataproxy.problems import shown
 from dataproxy.shown import json_text, without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from urllib3 import BaseHTTPResponse
 
@@ -23,13 +23,16 @@ __all__ = ["DEFAULT_HUB", "HubClient", "find_token"]
 DEFAULT_HUB: Final = "http://127.0.0.1:8083"
 
 _TIMEOUT_S: Final = 30.0  # more than the hub's pause between comments of a stream
-_AGAIN_S: Final = 0.5  # until a stream that has ended is opened again
+_AGAIN_S: Final = 0.5  # until a stream that has ended is opened again; twice as long each time that this fails
+_AGAIN_MOST_S: Final = 8.0
+_PART_BYTES: Final = 1 << 16
 _PAGE_RECORDS: Final = 5000
 _PAGE_STREAMS: Final = 10_000
 _STREAM: Final = "text/event-stream"
 _OK: Final = 200
 _FORBIDDEN: Final = 403
 _BROKEN: Final = 500
+_FOR_A_WHILE: Final = (429, 502, 503, 504)  # of a hub that has no room now, or a proxy before one that starts again
 #: For each name of this machine, the addresses that a hub may listen on.
 _THIS_MACHINE: Final[dict[str, tuple[str, ...]]] = {
     "127.0.0.1": ("127.0.0.1", "0.0.0.0", "::"),
@@ -158,30 +161,57 @@ class HubClient:
                 f"the hub at {self._url} cannot be reached: {why}", hint="check that it runs, and --hub"
             ) from None
 
-    def follow(self, path: str, after: int) -> Iterator[Message]:
+    def follow(self, path: str, after: int, tell: Callable[[str], None]) -> Iterator[Message]:
         """Yield the messages of a stream of events, from those behind the number ``after`` on, without end.
 
-        A connection that ends is made again, and the stream goes on behind the last message.  Raises TransportError
-        when the hub cannot be reached (any more), HubError for an answer that is no stream.
+        A connection that ends is made again, and the stream goes on behind the last message.  A hub that could be
+        reached before, and cannot now, or has no room, is asked again and again; ``tell`` gets a line when that begins
+        and one when it is over.  Raises TransportError when the hub cannot be reached at first, HubError for any other
+        answer that is no stream.
         """
         import time
 
         import urllib3
 
-        last = ""
+        last, away, pause, reached = "", "", _AGAIN_S, False
         while True:
-            headers = {**self._headers, "accept": _STREAM, **({"last-event-id": last} if last else {})}
-            response = self._response(path, "GET", headers, fields={"after": str(after)})
-            if not _is_stream(response):
-                raise self._refused(path, response)
+            try:
+                response = self._stream(path, after, last, again=reached)
+            except TransportError as error:
+                if not reached:
+                    raise
+                if not away:
+                    away = error.message
+                    tell(f"{away}; it is asked again until it answers")
+                time.sleep(pause)
+                pause = min(2 * pause, _AGAIN_MOST_S)
+                continue
+            if away:
+                tell(f"the hub at {self._url} answers again")
+            away, pause, reached = "", _AGAIN_S, True
             # A connection that breaks ends the stream; whether the hub is there is seen with the next one.
             with response, contextlib.suppress(urllib3.exceptions.HTTPError):
-                for message in messages(response):
+                for message in messages(lines(_parts(response))):
                     if not (message.id.isascii() and message.id.isprintable()):  # no header can have it
                         raise self.no_event(message)
                     last = message.id or last
                     yield message
             time.sleep(_AGAIN_S)
+
+    def _stream(self, path: str, after: int, last: str, *, again: bool) -> BaseHTTPResponse:
+        """Open a stream of events behind the id ``last``.
+
+        Raises TransportError when the hub cannot be reached, or (``again``) has no room for now; HubError for any other
+        answer that is no stream.
+        """
+        headers = {**self._headers, "accept": _STREAM, **({"last-event-id": last} if last else {})}
+        response = self._response(path, "GET", headers, fields={"after": str(after)})
+        if _is_stream(response):
+            return response
+        refused = self._refused(path, response)
+        if again and response.status in _FOR_A_WHILE:
+            raise TransportError(refused.message) from None
+        raise refused
 
     def no_event(self, found: object) -> HubError:
         """Return the error for something that the hub gave as an event, or as a message of a stream of them."""
@@ -243,6 +273,12 @@ class _Answer(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         raise self._error
+
+
+def _parts(response: BaseHTTPResponse) -> Iterator[bytes]:
+    """Yield what comes, as it comes: whoever waits for lines has to bound them."""
+    while part := response.read1(_PART_BYTES):
+        yield part
 
 
 def _is_stream(response: BaseHTTPResponse) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dataproxy.cli import ending
-from dataproxy.cli.outcome import ExitCode, complain, outcome
+from dataproxy.cli.outcome import ExitCode, check_output, complain, outcome
 from dataproxy.errors import ConfigError, StoreError
 from dataproxy.shown import json_text, printable
 
@@ -73,6 +73,7 @@ def tail(
             raise ConfigError("--last does not go with --max or --count", hint="keep one")
         place = _place(start)
         if follow:
+            check_output("records")
             ending.heed_reader()
         if store is not None:
             records = _from_store(store, group, stream, place, follow)

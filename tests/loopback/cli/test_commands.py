@@ -188,7 +188,7 @@ def test_a_message_that_is_no_event_is_an_error(text):
 @pytest.mark.parametrize("name", ["a head without a body", "a huge chunk", "gzip that is none"])
 def test_a_refusal_of_a_stream_that_breaks_off_is_an_error_with_a_name(name):
     with HostileServer(ANSWERS[name]) as server, pytest.raises(TransportError, match="cannot be reached"):
-        next(HubClient(f"http://127.0.0.1:{server.port}").follow("/hub/events/stream", 0))
+        next(HubClient(f"http://127.0.0.1:{server.port}").follow("/hub/events/stream", 0, print))
 
 
 def test_progress_line_before_the_producer():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import pytest
@@ -17,9 +19,11 @@ from dataproxy.errors import HubError, TransportError
 from dataproxy.hub import Hub
 from dataproxy.hub.web import manager
 from dataproxy.hub.web.connections import HttpLimits
+from tests.campaigns.httppeers.answers import HostileAnswer, HostileServer
 from tests.loopback.hub.peer import read_all, wait_until
 
 PATH = "/hub/events/stream"
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 StartHub = Callable[..., Hub]
 
 
@@ -75,6 +79,11 @@ def happen(hub: Hub, first: int, last: int, **fields: object) -> None:
 
 def names(first: int, last: int) -> list[str]:
     return [f"g{i}" for i in range(first, last + 1)]
+
+
+def unheard(line: str) -> None:
+    """Take what a reader says where it has to say nothing."""
+    raise AssertionError(line)
 
 
 def streams(hub: Hub) -> int:
@@ -238,27 +247,92 @@ def test_clients_that_come_are_told_without_a_question(start_hub: StartHub) -> N
 def test_a_connection_that_breaks_is_made_again_without_loss(start_hub: StartHub) -> None:
     hub = start_hub()
     happen(hub, 1, 2)
-    found = HubClient(hub.manager_url).follow(PATH, 1)
+    found = HubClient(hub.manager_url).follow(PATH, 1, unheard)
     assert json.loads(next(found).data)["group"] == "g2"
     hub._manager._loop.call_soon_threadsafe(hub._manager.connections.drop)
     happen(hub, 3, 4)
     assert [json.loads(next(found).data)["group"] for _ in range(2)] == names(3, 4)
 
 
-def test_a_hub_that_has_gone_ends_the_reader_with_words(start_hub: StartHub) -> None:
+def test_a_hub_that_is_not_there_at_first_is_an_error_with_words(start_hub: StartHub) -> None:
     hub = start_hub()
-    happen(hub, 1, 1)
-    found = HubClient(hub.manager_url).follow(PATH, 0)
-    next(found)
     hub.close()
     with pytest.raises(TransportError, match="cannot be reached"):
-        next(found)
+        next(HubClient(hub.manager_url).follow(PATH, 0, unheard))
+
+
+def test_a_hub_that_has_gone_is_asked_until_it_answers_and_that_is_said_once(start_hub: StartHub) -> None:
+    hub = start_hub()
+    happen(hub, 1, 1)
+    told: list[str] = []
+    found = HubClient(hub.manager_url).follow(PATH, 0, told.append)
+    next(found)
+    hub.close()
+
+    def restart() -> None:
+        wait_until(lambda: told)
+        time.sleep(1)  # more than one try
+        happen(start_hub(manager_port=hub.manager_port), 1, 1)
+
+    with ThreadPoolExecutor(1) as other:
+        done = other.submit(restart)
+        assert json.loads(next(found).data)["number"] == 1
+        done.result()
+    assert len(told) == 2
+    assert re.fullmatch("the hub at .* cannot be reached: .*; it is asked again until it answers", told[0])
+    assert told[1].endswith("answers again")
+
+
+def test_a_hub_without_room_is_asked_again_and_the_stream_goes_on(
+    monkeypatch: pytest.MonkeyPatch, start_hub: StartHub
+) -> None:
+    limited(monkeypatch, streams=1)
+    hub = start_hub()
+    happen(hub, 1, 1)
+    told: list[str] = []
+    found = HubClient(hub.manager_url).follow(PATH, 0, told.append)
+    next(found)
+    hub._manager._loop.call_soon_threadsafe(hub._manager.connections.drop)
+    wait_until(lambda: streams(hub) == 0)
+
+    def make_room(other: Stream) -> None:
+        wait_until(lambda: told)
+        happen(hub, 2, 3)
+        other.__exit__()
+
+    with Stream(hub) as other, ThreadPoolExecutor(1) as threads:
+        assert other.answer.status == 200
+        done = threads.submit(make_room, other)
+        assert [json.loads(next(found).data)["group"] for _ in range(2)] == names(2, 3)
+        done.result()
+    assert len(told) == 2
+    assert "with HTTP 503" in told[0]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refusal_of_who_comes_again_is_final(status: int) -> None:
+    with HostileServer(HostileAnswer(HEAD + b"id: r-1\ndata: {}\n\n")) as server:
+        found = HubClient(f"http://127.0.0.1:{server.port}").follow(PATH, 0, unheard)
+        assert next(found).id == "r-1"
+        server._answer = HostileAnswer(b"HTTP/1.1 %d No\r\ncontent-length: 0\r\n\r\n" % status)
+        with pytest.raises(HubError, match=f"with HTTP {status}"):
+            next(found)
+
+
+@pytest.mark.parametrize(
+    "again", [b"x" * 65536, b"data: " + b"x" * 1000 + b"\n", b"%d: x\n" % 7 * 9000, b"data:\n" * 9000]
+)
+def test_a_line_or_a_message_without_end_is_an_error(again: bytes) -> None:
+    with HostileServer(HostileAnswer(HEAD, again=again * (1 + 65536 // len(again)))) as server:
+        found = HubClient(f"http://127.0.0.1:{server.port}").follow(PATH, 0, unheard)
+        with pytest.raises(HubError, match=r"a line or a message of more than 1,048,576 bytes"):
+            next(found)
 
 
 def test_a_hub_that_was_started_again_is_followed_from_its_first_event(start_hub: StartHub) -> None:
     hub = start_hub()
     happen(hub, 1, 1)
-    found = HubClient(hub.manager_url).follow(PATH, 0)
+    found = HubClient(hub.manager_url).follow(PATH, 0, unheard)
     first = next(found)
     hub.close()
     again = start_hub(manager_port=hub.manager_port)
@@ -271,6 +345,6 @@ def test_a_hub_that_was_started_again_is_followed_from_its_first_event(start_hub
 def test_an_answer_that_is_no_stream_is_an_error(start_hub: StartHub) -> None:
     hub = start_hub()
     with pytest.raises(HubError, match="answered /hub/nowhere with HTTP 404"):
-        next(HubClient(hub.manager_url).follow("/hub/nowhere", 0))
+        next(HubClient(hub.manager_url).follow("/hub/nowhere", 0, unheard))
     with pytest.raises(HubError, match="answered /hub/stats with HTTP 200"):
-        next(HubClient(hub.manager_url).follow("/hub/stats", 0))
+        next(HubClient(hub.manager_url).follow("/hub/stats", 0, unheard))

@@ -215,3 +215,28 @@ def test_a_file_that_cannot_be_read_to_its_end(tmp_path: Path) -> None:
         assert status == 1, told
         assert "line 1 of '/proc/self/mem' could not be read: Input/output error" in told
         assert [record.body for record in hub.records("g", "s")] == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("command", ["events --follow", "tail g s --follow"])
+def test_a_command_without_end_needs_an_output(command: str) -> None:
+    with Hub() as hub:
+        status, _, told = shell(f"exec {COMMAND} {command} --hub {hub.manager_url} >&-")
+    assert status == 2
+    assert told.startswith("dataproxy: stdout is closed: nobody would see the ")
+    assert "; write them to a file or a pipe" in told
+
+
+def test_who_follows_a_hub_that_has_gone_waits_for_it_until_ctrl_c() -> None:
+    with Hub() as hub:
+        process = subprocess.Popen(
+            [*COMMAND.split(), "events", "--follow", "--hub", hub.manager_url],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        hub._overview.events.add("reset", group="g")
+        assert process.stdout is not None and process.stderr is not None
+        assert "reset: group=g" in process.stdout.readline()
+    with process:
+        assert "is asked again until it answers" in process.stderr.readline()
+        time.sleep(1)  # for more tries, which say nothing
+        process.send_signal(signal.SIGINT)
+        assert (*process.communicate(timeout=WAIT_S), process.returncode) == ("", "", 130)
