@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import threading
 import time
 import weakref
 from typing import Final, Protocol
 
+from dataproxy.logs import logger
 from dataproxy.process.threads import at_childs_end
 
 __all__ = ["register", "unregister", "wait_end"]
 
+_LOG: Final = logger("consumer")
 _GRACE_S: Final = 1.0
 _LONGEST_S: Final = 86_400.0
 
@@ -61,8 +64,10 @@ def _close_all() -> None:
         left = began + consumer._close_timeout - time.monotonic()
         try:
             consumer._close_now(max(left, 0.0) if patient else 0.0)
-        except BaseException:  # noqa: BLE001 - of a signal handler: the process is ending already
+        except BaseException as error:  # noqa: BLE001 - of a signal handler: the process is ending already
             patient = False
+            if isinstance(error, Exception):
+                _LOG.log(logging.ERROR, "%r was not closed in order as the process ended", consumer, exc_info=True)
             with contextlib.suppress(BaseException):
                 consumer._close_now(0.0)
     _ended.set()

@@ -70,6 +70,8 @@ class Names:
             address = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0]).partition("%")[0]
         except (OSError, UnicodeError) as fault:
             error = f"{host!r} has no address: {fault}"
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the name is looked up again
+            error = f"{host!r} could not be looked up: {fault!r}"
         with self._lock:
             name.address = address or name.address
             name.error = error

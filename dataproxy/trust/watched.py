@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import ssl
 import threading
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from weakref import WeakMethod
 
 from dataproxy._core.net.tlscontext import TlsContexts
 from dataproxy.errors import ConfigError
-from dataproxy.logs import logger
+from dataproxy.logs import Repeats, left_out, logger
 from dataproxy.trust.context import ssl_context
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Trust:
             settled, self._seen = now == self._seen, now
             if now == self._loaded or not settled:
                 return False
-            self._loaded = now  # also after a failure, which is told once
+            before, self._loaded = self._loaded, now  # also after files that are no good, which are told once
             try:
                 context = ssl_context(self.files)
                 if self.contexts is not None:
@@ -68,6 +68,9 @@ class Trust:
             except ConfigError as error:
                 _LOG.warning("changed TLS files cannot be used, new connections use the ones before: %s", error)
                 return False
+            except BaseException:
+                self._loaded = before  # the next look tries again
+                raise
             self._context = context
         _LOG.info("TLS files were read again: %s", ", ".join(filter(None, _names(self.files))))
         return True
@@ -88,14 +91,21 @@ class _Follower:
     def __init__(self, look: Callable[[], bool], stop: threading.Event) -> None:
         self._look = WeakMethod(look)
         self._stop = stop
+        self._repeats = Repeats()
 
     def run(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
             look = self._look()
             if look is None:
                 return
-            with contextlib.suppress(Exception):  # the next look may fare better
+            try:
                 look()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next look may fare better
+                again = self._repeats.count(type(error).__name__)
+                if again is not None:
+                    text = "TLS files could not be looked at, and are again in a second" + left_out(again)
+                    _LOG.log(logging.ERROR, text, exc_info=True)
+            del look  # during the wait nothing here keeps the Trust
 
 
 def _names(files: TlsFiles) -> tuple[str, str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import secrets
 import threading
@@ -217,8 +216,10 @@ class Cluster:
         """End the session, with all that this hub has at ZooKeeper, and begin one; False when the hub ends."""
         with self._wake:
             old, self._seat = self._seat, Seat(self.hub, secrets.token_hex(8), self._times)
-            with contextlib.suppress(Exception):
+            try:
                 old.lost(boot_clock())  # who waits for its writes hears that they may count or not
+            except Exception:  # noqa: BLE001 - whatever it is, the hub is to come back
+                _log.exception("who waited for the old session may not have heard of its end")
             self._wake.notify_all()
         self._session.stop()
         while True:

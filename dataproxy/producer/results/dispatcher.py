@@ -222,8 +222,12 @@ class Dispatcher:
 
     def run(self) -> None:
         """Work until the queue ends; the body of the dispatcher's thread."""
-        while self._round():
-            pass
+        going = True
+        while going:
+            try:
+                going = self._round()
+            except Exception:  # noqa: BLE001 - whatever it is, the results that come are others'
+                _CALLBACKS.exception("results could not be handed over: some callbacks were perhaps not called")
         self._kept = None
 
     def keep(self, core: Producer) -> None:
@@ -274,14 +278,10 @@ class Dispatcher:
         self._tidy(core)  # a producer that is handed over after this starts the next round
         reports, watches, events, lost, self._last_untold = batch
         self._untold.write(self._last_untold)
-        for kind, address, detail, said in events:
-            self._events.write(kind, address, detail, said)
-            if kind in (CE_REFUSED, CE_DRAINED) and detail > BROKER_CODES:
-                core._source.lost()
-            if kind in _OF_CONNECTIONS:
-                self._readiness.hear(kind)
-                if kind != CE_CONNECTED:
-                    core._source.lost()
+        try:
+            self._take_events(core, events)
+        except Exception:  # noqa: BLE001 - whatever it is, the results are to be told
+            _LOG.exception("events of connections were not worked off")
         look_in = self._readiness.look(core)
         self._look_in = _IDLE_SECONDS if look_in is None else look_in
         if lost:
@@ -295,6 +295,17 @@ class Dispatcher:
             self._run(watch, fields, size, core)
         self._hand_over(core)
         return True
+
+    def _take_events(self, core: Producer, events: Sequence[tuple[int, str, int, str]]) -> None:
+        """Log events of connections, and pass them on to who looks for proxies."""
+        for kind, address, detail, said in events:
+            self._events.write(kind, address, detail, said)
+            if kind in (CE_REFUSED, CE_DRAINED) and detail > BROKER_CODES:
+                core._source.lost()
+            if kind in _OF_CONNECTIONS:
+                self._readiness.hear(kind)
+                if kind != CE_CONNECTED:
+                    core._source.lost()
 
     def _run(self, watch: Watch, fields: ResultFields, size: int, core: Producer) -> None:
         if watch.delivery is not None:

@@ -204,6 +204,7 @@ class MasterSource:
         try:
             self._session.refresh(topics)
             self._apply(topics)
+            waits = self._note_missing(topics)
         except DataProxyError as error:
             self._failures += 1
             self._tell(error.message)
@@ -213,7 +214,6 @@ class MasterSource:
             self._tell(repr(error))
         else:
             self._failures = 0
-            waits = self._note_missing(topics)
         if self._failures:
             return min(self._interval, _FIRST_PAUSE * float(2 ** min(self._failures, 10)))
         return min(self._interval, _MISSING_SECONDS) if waits else self._interval

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 import pytest
 
 import dataproxy
+from dataproxy.producer.results.dispatcher import Dispatcher, EventLog
 from tests.loopback.producer.test_delivery import moody, producer
 from tests.support.scripted import Peer, Scripted, ack, refusal, silent
 
@@ -244,3 +245,28 @@ def test_callbacks_that_were_called_are_let_go(place: str | None) -> None:
         while any(one() is not None for one in alive) and time.monotonic() < until:
             time.sleep(0.01)
         assert not [one() for one in alive if one() is not None]
+
+
+@pytest.mark.parametrize("where", ["events", "results"])
+def test_a_fault_of_the_dispatchers_own_is_logged_and_ends_no_later_callback(
+    where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults = [RuntimeError("a fault")]
+    hit = threading.Event()
+    real = Dispatcher._run if where == "results" else EventLog.write
+
+    def faulty(*arguments: object) -> None:
+        if faults:
+            hit.set()
+            raise faults.pop()
+        real(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Dispatcher if where == "results" else EventLog, real.__name__, faulty)
+    seen = Seen()
+    with Scripted() as server, producer(server.target, on_delivery=seen) as p:
+        p.send("s", b"x").result(SECONDS)
+        assert hit.wait(SECONDS)
+        p.send("s", b"y").result(SECONDS)
+        seen.wait(1 if where == "results" else 2)
+    assert len(seen.results) == (1 if where == "results" else 2)
+    assert "RuntimeError: a fault" in caplog.text

@@ -19,6 +19,7 @@ from dataproxy import AsyncProducer, Producer
 from dataproxy.errors import ClosedError, DiscoveryError
 from dataproxy.masters.target import parse_target
 from dataproxy.producer.tubemq.session import client_name
+from dataproxy.producer.tubemq.source import MasterSource
 from tests.support.certificates import Authority
 from tests.support.tlsserver import TlsFront, tls_front
 from tests.support.tubeserver import TubeServer
@@ -215,3 +216,22 @@ def test_names_of_clients_differ():
     assert first.startswith("127.0.0.1-")
     assert client_name(parse_target("tubemq://[::1]:1")).partition("-")[0] == "__1"
     assert client_name(parse_target("tubemq://name:1")).startswith("127.0.0.1-")
+
+
+def test_a_fault_while_topics_are_looked_at_ends_no_further_look(
+    tube: TubeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults = [RuntimeError("a fault")]
+    real = MasterSource._note_missing
+
+    def faulty(source: MasterSource, topics: list[str]) -> bool:
+        if faults:
+            raise faults.pop()
+        return real(source, topics)
+
+    monkeypatch.setattr(MasterSource, "_note_missing", faulty)
+    with Producer(tube.target) as producer:
+        producer.send("one", b"a").result(SECONDS)
+        assert eventually(lambda: not faults)
+        producer.send("three", b"b").result(SECONDS)
+    assert "RuntimeError: a fault" in caplog.text

@@ -108,3 +108,24 @@ def test_a_scope_is_left_out(addresses: dict[str, str]) -> None:
     assert looked.look("fe80::1%lo", 0) == ""
     threads.run()
     assert looked.look("fe80::1%lo", 1) == "fe80::1"
+
+
+def test_a_look_up_that_fails_in_another_way_is_told_and_done_again(
+    addresses: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = Threads()
+    looked = names(threads)
+
+    def fail(*_: Any, **__: Any) -> list[Any]:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", fail)
+        looked.look("m", 0)
+        threads.run()
+    with pytest.raises(OSError, match="'m' could not be looked up: MemoryError"):
+        looked.look("m", 1)
+    addresses["m"] = "10.0.0.1"
+    looked.look("m", 2)
+    threads.run()
+    assert looked.look("m", 3) == "10.0.0.1"
