@@ -210,6 +210,8 @@ class AsyncConsumer(ConsumerBase):
             await asyncio.sleep(_SHORT_S / 10)
 
     async def __aenter__(self) -> Self:
+        if self._closed:
+            self._check_open()  # which says so
         return self
 
     async def __aexit__(

@@ -200,6 +200,8 @@ class Consumer(ConsumerBase):
         self._close_now(self.config.close_timeout if timeout is None else seconds(timeout))
 
     def __enter__(self) -> Self:
+        if self._closed:
+            self._check_open()  # which says so
         return self
 
     def __exit__(

@@ -273,6 +273,7 @@ class Producer:
         raise uncopied(self)
 
     def __enter__(self) -> Self:
+        self._client.check_unclosed()
         return self
 
     def __exit__(

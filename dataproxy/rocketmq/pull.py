@@ -259,6 +259,7 @@ class PullConsumer:
         raise uncopied(self)
 
     def __enter__(self) -> Self:
+        self._client.check_unclosed()
         return self
 
     def __exit__(

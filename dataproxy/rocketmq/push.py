@@ -256,6 +256,7 @@ class PushConsumer:
         raise uncopied(self)
 
     def __enter__(self) -> Self:
+        self._client.check_unclosed()
         return self
 
     def __exit__(

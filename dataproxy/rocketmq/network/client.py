@@ -106,9 +106,13 @@ class Client:
         if self._pid == os.getpid() and not self._over and not self.connections.failure:
             return  # each send comes here
         self.check_own()
-        if self._over:
-            raise ClosedError("this client was closed")
+        self.check_unclosed()
         self.connections.check_failure()
+
+    def check_unclosed(self) -> None:
+        """Raise ClosedError after ``close``."""
+        if self._over:
+            raise ClosedError("this client was closed", hint="open a new one to continue")
 
     def check_own(self) -> None:
         """Raise ForkedError in a forked child, whose copies of locks may be held by threads that it does not have."""

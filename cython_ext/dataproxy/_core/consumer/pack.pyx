@@ -77,6 +77,9 @@ cdef class Record:
         """Return the key of the partition, ``broker:topic:partition``."""
         return self.owner.partition
 
+    def __reduce__(self):
+        raise TypeError("a Record belongs to its Pack and cannot be copied or pickled; send its body and attributes")
+
     def __repr__(self):
         return f"<Record {self.index} of {self.owner.partition}, {len(self.body)} bytes>"
 
@@ -180,6 +183,9 @@ cdef class Pack:
     def rollback(self):
         """Give the messages back, to come again; see ``Consumer.rollback``."""
         self.consumer.rollback(self)
+
+    def __reduce__(self):
+        raise TypeError("a Pack belongs to its consumer and cannot be copied or pickled; send bodies() or to_arrow()")
 
     def __repr__(self):
         return f"<Pack of {self.pack.n} records, {self.partition} from {self.pack.offset}, {self.outcome}>"

@@ -48,6 +48,9 @@ cdef class UndeliveredMessages:
         if self.current != NULL and own and self.core.engine != NULL:
             undelivered_put_back(&self.core.engine.undelivered, self.current)
 
+    def __reduce__(self):
+        raise TypeError("an iterator of a producer cannot be copied or pickled; send what it yields")
+
     def __iter__(self):
         return self
 
