@@ -29,6 +29,7 @@ from dataproxy.rocketmq.sending.messages import (
     check_group,
     check_topic,
     encode,
+    encode_message,
     item_size,
     make_ids,
 )
@@ -120,8 +121,8 @@ class Producer:
         ForkedError.  A queue that is not there is the result's error (code ``NO_QUEUE``).
         """
         given = {} if properties is None else properties
-        message = tuple.__new__(Message, (body, tag, keys, given, delay_level, key, flag))
-        return self._accept(topic, message, encode(message, next(self._ids), self._compress_above), 1, queue)
+        content = encode(next(self._ids), body, tag, keys, given, delay_level, flag, self._compress_above)
+        return self._accept(topic, content, 1, key, queue)
 
     def send_batch(self, topic: str, messages: Iterable[Message | bytes], *, queue: int | None = None) -> Delivery:
         """Accept messages that are stored together, in one queue, and return their one Delivery.
@@ -137,12 +138,12 @@ class Producer:
             if message.delay_level:
                 raise InvalidMessageError("a message of a batch has a delay_level", hint="send it by itself")
             first = message if first is None else first
-            items.append(encode(message, next(self._ids), 0))
+            items.append(encode_message(message, next(self._ids), 0))
             size = check_batch(len(items), size + item_size(items[-1]))
         if first is None:
             raise InvalidMessageError("a batch has 0 messages", hint="give one at least")
         whole = Encoded(items[0].id, batch_body(items), b"WAIT\x01true", 0, 0)
-        return self._accept(topic, first, whole, len(items), queue, batch=True)
+        return self._accept(topic, whole, len(items), first.key, queue, batch=True)
 
     def send_oneway(
         self,
@@ -165,7 +166,7 @@ class Producer:
         if queue is not None:
             check_count("queue", queue, 0)
         message = Message(body, tag, keys, {} if properties is None else properties, delay_level, key, flag)
-        content = self._encoded(message)
+        content = encode_message(message, next(self._ids), self._compress_above)
         place = self._place(check_topic(topic), message.key, queue)
         address = self._client.routes.address(place.broker_name)
         if address is None:
@@ -287,19 +288,18 @@ class Producer:
     def _close_at_exit(self) -> None:
         self.close()
 
-    def _encoded(self, message: Message, more: Mapping[str, str] | None = None) -> Encoded:
-        return encode(message, next(self._ids), self._compress_above, more)
-
     def _accept(
-        self, topic: str, message: Message, content: Encoded, count: int, queue: int | None, *, batch: bool = False
-    ) -> Delivery:
-        self._client.check()
+        self, topic: str, content: Encoded, count: int, key: str | bytes | None, queue: int | None, *,
+        batch: bool = False,
+    ) -> Delivery:  # fmt: skip
         if type(topic) is not str or topic not in self._topics:
-            self._topics.add(check_topic(topic))
+            topic = check_topic(topic)
+            self._topics.add(topic)
         delivery = Delivery(topic, content, count, self._dispatcher)
-        delivery._batch = batch
-        if message.key is not None:
-            delivery._bucket = _bucket(message.key)
+        if batch:
+            delivery._batch = True
+        if key is not None:
+            delivery._bucket = _bucket(key)
         if queue is not None:
             delivery._fixed = check_count("queue", queue, 0)
         self._dispatcher.accept(delivery)

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from os import getpid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from dataproxy.errors import ConfigError, DataProxyError
@@ -134,7 +135,7 @@ class PushConsumer:
     ) -> None:
         if not callable(listener):
             raise callback_problem(listener, "the listener")
-        self._group, self._listener = check_group(group), listener
+        self._group, self._listener, self._pid = check_group(group), listener, getpid()
         self._orderly, self._broadcasting = bool(orderly), bool(broadcasting)
         self._batch = check_count("batch", batch)
         most = (_NO_LIMIT if orderly else 16) if max_attempts is None else max_attempts
@@ -163,7 +164,7 @@ class PushConsumer:
             self._lock = threading.RLock()  # of orders and counts; a signal handler may close in the middle
             self._counts = dict.fromkeys(("received", "done", "failed", "again"), 0)
             self._pace = 0.0  # seconds of a message, of late
-            self._closed = threading.Event()
+            self._closed = False
             self._serve(bool(push))
             self._start(threads)
 
@@ -204,7 +205,7 @@ class PushConsumer:
     @property
     def closed(self) -> bool:
         """Return whether it was closed."""
-        return self._closed.is_set()
+        return self._closed
 
     def counts(self) -> ConsumerCounts:
         """Return counts of messages since it was made.  Raises ForkedError."""
@@ -230,11 +231,9 @@ class PushConsumer:
         second at most.
         """
         deadline = time.monotonic() + limit(timeout)
-        if self._closed.is_set():
+        if self._closed:
             return
-        if self._client.inherited:
-            self._closed = threading.Event()  # a thread of the parent's may have held the lock in this one
-        self._closed.set()
+        self._closed = True
         if self._client.inherited:
             self._client.close()
             return
@@ -285,7 +284,7 @@ class PushConsumer:
 
     def _listen(self) -> None:
         """Work until the end.  Thread: a listener's."""
-        while (work := self._work.get()) is not None and not self._closed.is_set():
+        while (work := self._work.get()) is not None and not self._closed:
             try:
                 if isinstance(work, _Work):
                     self._work_on(work.reader, work.chunk)
@@ -301,16 +300,21 @@ class PushConsumer:
         begun = time.monotonic()
         left: list[ReceivedMessage] = []
         n = len(chunk.messages)
-        for at in range(0, n, self._batch):
-            if self._closed.is_set():
-                return
+        at = done = 0
+        while at < n and not self._closed:
             part = chunk.messages if n <= self._batch else chunk.messages[at : at + self._batch]
+            at += len(part)
             level = self._call(part)
-            if level is not None:
+            if level is None:
+                done += len(part)
+            else:
                 left += self._return(part, level)
-        self._pace += ((time.monotonic() - begun) / n - self._pace) / 8
         with self._lock:
+            self._counts["done"] += done
+            if at < n:
+                return  # it was closed: what is left comes again at another member
             self._counts["received"] += n
+        self._pace += ((time.monotonic() - begun) / n - self._pace) / 8
         self._finish(reader, chunk, left)
 
     def _finish(self, reader: QueueReader, chunk: Chunk, left: list[ReceivedMessage]) -> None:
@@ -330,7 +334,9 @@ class PushConsumer:
         left: list[ReceivedMessage] = []
         for message in messages:
             level = self._call([message])
-            if level is not None:
+            if level is None:
+                self._count("done", 1)
+            else:
                 left += self._return([message], level)
         self._finish(reader, chunk, left)
 
@@ -339,10 +345,11 @@ class PushConsumer:
         try:
             self._listener(messages)
         finally:
-            end_child(self._client.inherited)
+            if self._pid != getpid():
+                end_child(inherited=True)
 
     def _call(self, messages: list[ReceivedMessage]) -> int | None:
-        """Call the listener; return None if that went well, else the delay level."""
+        """Call the listener; return None if that went well, which the caller counts, else the delay level."""
         try:
             self._give(messages)
         except RetryLater as later:
@@ -351,12 +358,13 @@ class PushConsumer:
             _LOG.log(logging.WARNING, "the listener of group %r has failed", self._group, exc_info=True)
             level = 0
         else:
-            with self._lock:
-                self._counts["done"] += len(messages)
             return None
-        with self._lock:
-            self._counts["failed"] += len(messages)
+        self._count("failed", len(messages))
         return level
+
+    def _count(self, what: str, n: int) -> None:
+        with self._lock:
+            self._counts[what] += n
 
     def _return(self, messages: list[ReceivedMessage], level: int) -> list[ReceivedMessage]:
         """Let messages come again; return those for which that is not possible now."""
@@ -371,8 +379,7 @@ class PushConsumer:
                 _LOG.warning("%r could not be sent back, and is tried again here: %s", message, said)
                 message._tried()
                 left.append(message)
-        with self._lock:
-            self._counts["again"] += len(messages) - len(left)
+        self._count("again", len(messages) - len(left))
         return left
 
     def _work_in_order(self, reader: QueueReader, order: _Order) -> None:
@@ -381,7 +388,7 @@ class PushConsumer:
         try:
             for _ in range(_TURN):
                 with self._lock:
-                    if reader.dropped or order.leaving or not order.waiting or self._closed.is_set():
+                    if reader.dropped or order.leaving or not order.waiting or self._closed:
                         order.busy = False
                         return
                     chunk = order.waiting[0]
@@ -410,8 +417,10 @@ class PushConsumer:
         """Give the next batch of a chunk to the listener; False: it shall come again after a while."""
         part = chunk.messages[order.at : order.at + self._batch]
         level = self._call(part)
-        if level is not None and (self._closed.is_set() or not self._bury(part, level)):
+        if level is not None and (self._closed or not self._bury(part, level)):
             return False
+        if level is None:
+            self._count("done", len(part))
         order.at += len(part)
         if order.at >= len(chunk.messages):
             with self._lock:
@@ -457,7 +466,7 @@ class PushConsumer:
 
     def _stay(self, reader: QueueReader) -> None:
         """Go on with a queue that was to be given back, and is this member's again.  Thread: the keeper."""
-        if not self._closed.is_set():
+        if not self._closed:
             with self._lock:
                 order = self._orders.get(reader)
                 start = order is not None and not order.busy and bool(order.waiting)

@@ -16,7 +16,7 @@ from dataproxy.process.threads import end_child, join, start_hearing
 from dataproxy.rocketmq.arguments import limit
 from dataproxy.rocketmq.producer import Producer
 from dataproxy.rocketmq.sending.deliveries import Delivered
-from dataproxy.rocketmq.sending.messages import Message
+from dataproxy.rocketmq.sending.messages import Message, encode_message
 from dataproxy.shown import foreign
 from dataproxy.wire.rocketmq.codes import Code
 from dataproxy.wire.rocketmq.headers import EndTransaction, TransactionCheck, header_fields, read_header
@@ -97,9 +97,10 @@ class TransactionProducer(Producer):
             raise callback_problem(execute, "execute")
         patience = None if timeout is None else limit(timeout)  # before anything is sent
         message = Message(body, tag, keys, {} if properties is None else properties, 0, key)
-        content = self._encoded(message, {"TRAN_MSG": "true", "PGROUP": self._group})
-        content = content._replace(sys_flag=content.sys_flag | _PREPARED)
-        delivered = self._accept(topic, message, content, 1, None).result(patience)
+        more = {"TRAN_MSG": "true", "PGROUP": self._group}
+        content = encode_message(message, next(self._ids), self._compress_above, more)
+        content.sys_flag |= _PREPARED
+        delivered = self._accept(topic, content, 1, key, None).result(patience)
         try:
             end = execute(delivered)
             if end not in _NAMES:  # which may be of any type

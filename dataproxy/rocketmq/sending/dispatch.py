@@ -10,33 +10,29 @@ from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from dataproxy._core.remoting.answers import SendAnswer
-from dataproxy._core.remoting.link import Link
+from dataproxy._core.remoting.sends import Sends
 from dataproxy.errors import (
     BufferFullError,
     ClosedError,
     DataProxyError,
     DeliveryExpired,
     DeliveryFailed,
-    InvalidMessageError,
     LocalProtocolError,
     RemoteProtocolError,
     TransportError,
 )
 from dataproxy.process.changes import Changes
-from dataproxy.rocketmq.sending.deliveries import Delivered, Delivery
 from dataproxy.shown import foreign
 from dataproxy.wire.rocketmq.codes import Answer, answer_name
 
 if TYPE_CHECKING:
+    from dataproxy._core.remoting.answers import SendAnswer
     from dataproxy.rocketmq.network.client import Client
-    from dataproxy.rocketmq.network.routes import TopicRoute
     from dataproxy.rocketmq.network.target import Address
-    from dataproxy.wire.rocketmq.queues import Queue
+    from dataproxy.rocketmq.sending.deliveries import Delivery
 
 __all__ = ["Dispatcher", "Limits", "Report"]
 
-_QUEUES: Final = 4  # of a topic that a send makes
 _BACKOFF_S: Final = 0.05
 _LONGEST_BACKOFF_S: Final = 1.0
 _LOOK_S: Final = 0.25  # between two looks for messages that wait too long
@@ -87,27 +83,15 @@ class _Flush:
         self.last, self.left, self.but = last, left, but
 
 
-class Dispatcher:
-    """Bring messages to brokers.  Any thread.  Locks: one, held for a few assignments and for writing a frame."""
+class Dispatcher(Sends):
+    """Bring messages to brokers.  Any thread.  Locks: that of `Sends`."""
 
     def __init__(self, client: Client, group: bytes, limits: Limits) -> None:
-        self._client, self._group, self._limits = client, group, limits
-        self._connections, self._routes = client.connections, client.routes
         self._changes = Changes()
-        self._lock = self._changes.lock  # a signal handler may close the producer in the middle of a send
-        self._within = threading.Condition(self._lock)  # who waits there: such handlers alone
-        self._waiters = 0  # for room
-        self._flushes: list[_Flush] = []
-        self._last = 0  # number of the last message
-        self._open: dict[int, Delivery] = {}
-        self._counts = dict.fromkeys(("delivered", "failed", "expired", "twice", "maybe"), 0)
-        self._bytes = 0
-        self._turn = 0
-        self._unrouted: dict[str, deque[Delivery]] = {}
-        self._held: dict[Address, deque[Delivery]] = {}
-        self._away: dict[Address, float] = {}  # brokers that could not be reached, and until when none tries it again
-        self._looking = False
-        self._over = False
+        super().__init__(client, group, limits, self._changes.lock)
+        self._within = threading.Condition(self._lock)  # who waits there: signal handlers in the middle of a send
+        self._client, self._limits = client, limits
+        self._connections, self._routes = client.connections, client.routes
         client.on_heard = self.pump
         client.on_parted = self._parted
         client.on_failed = self._end
@@ -133,64 +117,23 @@ class Dispatcher:
         self.check_own()
         with self._lock:
             n = self._counts
-            pending = sum(one._count for one in self._open.values())
+            pending = sum(one._count for one in self._open)
             accepted = n["delivered"] + n["failed"] + n["expired"] + pending
             return Report(
                 accepted, n["delivered"], n["failed"], n["expired"], pending, n["twice"], n["maybe"], self._bytes
             )
 
-    def accept(self, delivery: Delivery) -> None:
-        """Take a message; waits for room.  Raises BufferFullError, ClosedError, DataProxyError: the client has failed.
-
-        A signal handler may run between any two steps, and close the producer, or raise.
-        """
-        now, size = delivery._begun, delivery._size
-        try:
-            while True:
-                with self._lock:
-                    if self._over or self._fits(size):
-                        self._take(delivery, now)
-                        found = self._place(delivery, now)
-                        break
-                self._wait_for_room(size, delivery._begun)
-                now = time.monotonic()  # the wait for room is not of its time
-            self._go_on(delivery, found)
-        except BaseException:
-            if delivery._by and id(delivery) in self._open:  # it goes on without this thread
-                delivery._maybe = delivery._maybe or delivery._written
-                self._connections.later(0.0, partial(self.dispatch, delivery))
-            raise
-        finally:
-            delivery._by = 0
-
-    def _take(self, delivery: Delivery, now: float) -> None:
-        """Count a message as accepted.  Needs the lock."""
-        delivery._deadline = now + self._limits.delivery_timeout
-        self._last = delivery._number = self._last + 1
-        delivery._by = get_ident()
-        self._open[id(delivery)] = delivery  # from here on it is accepted
-        self._bytes += delivery._size
-        if self._over and self._open.pop(id(delivery), None) is not None:  # else `give_up` has seen it
-            self._bytes -= delivery._size
-            self._client.check()
-            raise ClosedError("the producer was closed")
-        if not self._looking:
-            self._looking = True
-            self._connections.later(_LOOK_S, self._look)
-
-    def _fits(self, size: int) -> bool:
-        return not self._bytes or self._bytes + size <= self._limits.buffer_bytes
-
     def _wait_for_room(self, size: int, begun: float) -> None:
         """Wait for room, at most ``max_block`` since ``begun``.  Raises BufferFullError."""
         limit = self._limits.max_block if not self._client.works_here() else 0.0
-        with self._lock:
-            self._waiters += 1
-        try:
-            found = self._wait(lambda: self._over or self._fits(size), begun + limit - time.monotonic())
-        finally:
-            with self._lock:
-                self._waiters -= 1
+
+        def is_so() -> bool:
+            if self._over or self._fits(size):
+                return True
+            self._awaited = True
+            return False
+
+        found = self._wait(is_so, begun + limit - time.monotonic())
         if not found:
             raise BufferFullError(
                 f"{self._bytes} bytes wait to be delivered, allowed are {self._limits.buffer_bytes}",
@@ -203,7 +146,7 @@ class Dispatcher:
         A signal handler that interrupted its own thread while that had the lock gives it away for the time: it could
         wait for ever for what others change under the lock.
         """
-        if self._lock._is_owned():  # type: ignore[attr-defined]
+        if self._lock._is_owned():
             with self._lock:
                 return self._within.wait_for(is_so, seconds)
         until = time.monotonic() + seconds
@@ -226,8 +169,8 @@ class Dispatcher:
         me = get_ident()
         self._connections.push_all()  # the thread may have been interrupted before it did that
         with self._lock:
-            own = frozenset(one._number for one in self._open.values() if one._by == me)
-            flush = _Flush(self._last, sum(one._count for one in self._open.values() if one._by != me), own)
+            own = frozenset(one._number for one in self._open if one._by == me)
+            flush = _Flush(self._last, sum(one._count for one in self._open if one._by != me), own)
             self._flushes.append(flush)
         try:
             self._wait(lambda: flush.left <= 0, seconds)
@@ -251,7 +194,7 @@ class Dispatcher:
         """End what has no result: it fails with code CLOSED, or as ``error`` says."""
         code, why = ("CLOSED", "before the producer was closed") if error is None else ("ABORTED", error.message)
         with self._lock:
-            left = list(self._open.values())
+            left = list(self._open)
             for waiting in (self._unrouted, self._held):
                 waiting.clear()
         for one in left:
@@ -259,119 +202,25 @@ class Dispatcher:
             text = f"message {one.id} was not delivered{' ' if error is None else ': '}{why}"
             self._fail(one, DeliveryFailed(text, code=code, details=_facts(one)))
 
-    def dispatch(self, delivery: Delivery) -> None:
-        """Write a message, or let it wait for its route, its connection, or its turn."""
-        now = time.monotonic()
-        if now >= delivery._deadline:
-            self._expire(delivery)
-            return
-        with self._lock:
-            found = self._place(delivery, now)
-        self._go_on(delivery, found)
+    def _refuse_queue(self, delivery: Delivery) -> None:
+        """End a message whose queue does not take messages."""
+        text = f"topic {delivery._topic!r} has no queue {delivery._fixed} that takes messages"
+        self._refuse(delivery, DeliveryFailed(text, code="NO_QUEUE"), "NO_QUEUE")
 
-    def _place(self, delivery: Delivery, now: float) -> Link | Callable[[], None] | None:
-        """Write a message, or let it wait; return what there is to do then, for `_go_on`.  Needs the lock."""
-        if id(delivery) not in self._open:
-            return None
-        route = self._routes.known(delivery._topic)
-        queue = self._pick(delivery, route) if route is not None else None
-        if route is None or queue is None:
-            if route is not None and route.writable:
-                return _wrong
-            self._hold(self._unrouted, delivery._topic, delivery)
-            return self._find_routes
-        address = route.masters[queue.broker_name]  # queues that take messages are those of masters
-        delivery._queue = queue
-        link = self._connections.get(address)
-        if link is None or address in self._held or not self._has_room(link):
-            self._hold(self._held, address, delivery)
-            return self._connect if link is None and address not in self._away else None
-        self._write(link, delivery, now)
-        return link
-
-    def _go_on(self, delivery: Delivery, found: Link | Callable[[], None] | None) -> None:
-        """Do what a message needs to go on.  Without the lock."""
-        if type(found) is Link:
-            self._connections.push(found)
-        elif found is _wrong:
-            text = f"topic {delivery._topic!r} has no queue {delivery._fixed} that takes messages"
-            self._refuse(delivery, DeliveryFailed(text, code="NO_QUEUE"), "NO_QUEUE")
-        elif found is not None:
-            self._client.keeper.soon(found)
-
-    def _pick(self, delivery: Delivery, route: TopicRoute) -> Queue | None:
-        queues = route.writable
-        if delivery._fixed is not None:
-            queues = tuple(one for one in queues if one.queue_id == delivery._fixed)
-        if not queues:
-            return None
-        if delivery._bucket is not None:
-            return queues[delivery._bucket % len(queues)]
-        self._turn += 1
-        found = queues[self._turn % len(queues)]
-        if found.broker_name == delivery._avoided or route.masters[found.broker_name] in self._away:
-            others = [
-                one for one in queues
-                if one.broker_name != delivery._avoided and route.masters[one.broker_name] not in self._away
-            ]  # fmt: skip
-            return others[self._turn % len(others)] if others else found
-        return found
-
-    def _hold(self, place: dict[_Place, deque[Delivery]], key: _Place, delivery: Delivery) -> None:
-        place.setdefault(key, deque()).append(delivery)
-        delivery._by = 0
-        if not self._looking:
-            self._looking = True
-            self._connections.later(_LOOK_S, self._look)
-
-    def _has_room(self, link: Link) -> bool:
-        return link.sends < self._limits.in_flight and link.unsent < self._limits.buffer_bytes
-
-    def _write(self, link: Link, delivery: Delivery, now: float) -> None:
-        content, queue = delivery._content, delivery._queue
-        assert queue is not None
-        delivery._attempts += 1
-        delivery._written = True
-        delivery._avoided = queue.broker_name
-        due = delivery._until = min(now + self._limits.request_timeout, delivery._deadline)
-        try:
-            link.send(
-                delivery, self._group, delivery._topic.encode(), queue.queue_id, content.properties, content.body,
-                content.sys_flag, time.time_ns() // 1_000_000, content.flag, _QUEUES, delivery._batch, 0, -1,
-            )  # fmt: skip
-            delivery._by = 0
-            if due < self._connections._due:  # which is lowered after the request is there, so that none is missed
-                self._connections.look_by(due)
-        except ClosedError as error:  # the connection ended at this moment
+    def _unwritten(self, delivery: Delivery, error: DataProxyError | MemoryError) -> None:
+        """Take the news that a message could not be put on a connection.  Needs the lock."""
+        if isinstance(error, ClosedError):  # it ended at this moment
             self._connections.later(0.0, partial(self._try_again, delivery, error))
-        except MemoryError:
+        elif isinstance(error, MemoryError):
             lack = TransportError("there was no memory for a request")
             self._connections.later(0.0, partial(self._try_again, delivery, lack))
-        except InvalidMessageError as error:
+        else:
             self._connections.later(0.0, partial(self._refuse, delivery, error))
 
     def _parted(self, address: Address, _error: DataProxyError) -> None:
         """Connect again if messages wait for it.  Thread: the one that reads, or that dropped the connection."""
         if address in self._held:
             self._client.keeper.soon(self._connect)
-
-    def pump(self, address: Address, link: Link) -> None:
-        """Write messages that waited for their turn."""
-        if address not in self._held:
-            return
-        wrote = False
-        with self._lock:
-            held = self._held.get(address)
-            now = time.monotonic()
-            while held and self._has_room(link):
-                one = held.popleft()
-                if id(one) in self._open:  # `give_up` may have ended it
-                    self._write(link, one, now)
-                    wrote = True
-            if held is not None and not held:
-                del self._held[address]
-        if wrote:
-            self._connections.push(link)
 
     def _find_routes(self) -> None:
         """Ask where topics are, for messages that wait for it.  Thread: the keeper."""
@@ -445,25 +294,13 @@ class Dispatcher:
         queue = None if route is None else self._pick(delivery, route)
         return None if route is None or queue is None else route.masters[queue.broker_name]
 
-    def answered(self, delivery: Delivery, answer: SendAnswer) -> None:
-        """Take a broker's answer.  Thread: the one that reads."""
-        queue = delivery._queue
-        assert queue is not None
-        delivery._written = False
-        if answer.stored:
-            status = answer_name(answer.code) if answer.code else "OK"
-            ids = answer.ids
-            self._settle(delivery, "delivered", tuple.__new__(Delivered, (
-                delivery._content.id, tuple(ids.split(",")) if "," in ids else (ids,), delivery._topic,
-                queue.broker_name, answer.queue, answer.offset, status, delivery._attempts,
-                time.monotonic() - delivery._begun, answer.transaction,
-            )))  # fmt: skip
-            return
+    def _refused(self, delivery: Delivery, answer: SendAnswer) -> None:
+        """Take the answer of a broker that has not stored a message.  Thread: the one that reads."""
         name = answer_name(answer.code) or "an unknown code"
         said = f": {foreign(answer.remark)}" if answer.remark else ""
         error = RemoteProtocolError(
-            f"broker {queue.broker_name} refused it with code {answer.code} ({name}){said}", code="CALL_REFUSED",
-            details={"code": answer.code, "remark": answer.remark},
+            f"broker {delivery._queue.broker_name} refused it with code {answer.code} ({name}){said}",
+            code="CALL_REFUSED", details={"code": answer.code, "remark": answer.remark},
         )  # fmt: skip
         delivery._maybe = delivery._maybe or answer.code == Answer.SYSTEM_ERROR
         if answer.code in _BUSY:
@@ -511,26 +348,9 @@ class Dispatcher:
             details=_facts(delivery),
         ))  # fmt: skip
 
-    def _settle(self, delivery: Delivery, outcome: str, result: Delivered | DataProxyError) -> None:
-        with self._lock:
-            if self._open.pop(id(delivery), None) is None:
-                return
-            n = self._counts
-            n[outcome] += delivery._count
-            if delivery._maybe:
-                n["twice" if outcome == "delivered" else "maybe"] += delivery._count
-            self._bytes = self._bytes - delivery._size if self._open else 0
-            wakes = self._waiters > 0
-            for one in self._flushes:
-                if delivery._number <= one.last and delivery._number not in one.but:
-                    one.left -= delivery._count
-                    wakes |= one.left <= 0
-            if wakes:
-                self._tell()
-        delivery._settle(result)
-
     def _tell(self) -> None:
         """Let everybody look who waits.  Needs the lock."""
+        self._awaited = False
         self._changes.tell()
         self._within.notify_all()
 
@@ -539,7 +359,7 @@ class Dispatcher:
         now = time.monotonic()
         with self._lock:
             late = _take_late(self._unrouted, now) + _take_late(self._held, now)
-            late += [one for one in self._open.values() if one._deadline + _LOOK_S <= now]  # whatever became of them
+            late += [one for one in self._open if one._deadline + _LOOK_S <= now]  # whatever became of them
             self._looking = bool(self._open)
         for one in late:
             one._maybe = one._maybe or one._written
@@ -557,10 +377,6 @@ def _take_late(place: dict[_Place, deque[Delivery]], now: float) -> list[Deliver
         if not waiting:
             del place[key]
     return late
-
-
-def _wrong() -> None:
-    """Stand for a message whose queue does not take messages."""
 
 
 def _facts(delivery: Delivery) -> dict[str, object]:

@@ -23,7 +23,6 @@ from dataproxy.errors import (
     InvalidMessageError,
 )
 from dataproxy.rocketmq import Message, Producer, PullConsumer, PushConsumer, Queue, TransactionProducer
-from dataproxy.rocketmq.sending import deliveries
 from tests.support.rocketserver import RocketServer
 
 NO_LIMITS = [math.inf, timedelta.max, 1e300]
@@ -162,8 +161,8 @@ def test_in_a_forked_child_nothing_waits_for_the_parent_s_threads() -> None:
         pulls = PullConsumer(server.target, "h", "t")
         settled, waiting = producer.send("t", b"x"), producer.send("t", b"open")
         settled.result(20)
-        locks = [deliveries._results, producer._dispatcher._lock]
-        locks += [consumer._lock, pulls._changes.lock, consumer._closed._cond]  # type: ignore[attr-defined, list-item]
+        locks = [producer._dispatcher._lock]
+        locks += [consumer._lock, pulls._changes.lock]  # type: ignore[list-item]
         held, over = threading.Event(), threading.Event()
 
         def hold() -> None:

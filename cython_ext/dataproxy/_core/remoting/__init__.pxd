@@ -1,10 +1,12 @@
-"""Connections of RocketMQ's clients: frames go out and come in here, and nothing is decided.
+"""Connections of RocketMQ's clients, and what is done for each message that goes out or comes in.
 
 What lives here.  ``link``: one connection; requests wait on it for their answers.  ``answers``: what came, as objects.
-``messages``: the messages of a pull, as applications see them.
+``messages``: the messages of a pull, as applications see them.  ``outgoing``: the messages of a producer, checked and
+written.  ``sends``: those that are under way: which queue each goes to, when it is written, and how many had which
+result.
 
 Threads.  Any thread may write to a link; one reads it.  All of it is under the GIL, which is released for calls of the
-system.  Whoever reads a link decides: ``dataproxy.rocketmq``.
+system.  What is rare is decided by ``dataproxy.rocketmq``: connections, routes, what is tried again.
 
 What it may use.  ``base``, ``plat`` and ``wire.rocketmq``.
 """

@@ -3,7 +3,14 @@
 from libc.stdint cimport int32_t, int64_t
 
 from dataproxy._core.base.buf cimport Buf
+from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.wire.rocketmq.header cimport Command
+from dataproxy._core.wire.rocketmq.send cimport SendRequest
+
+
+cdef inline Slice bytes_slice(bytes data):
+    """Return a slice over an object's bytes, which lives as long as it does."""
+    return slice_of(<const char*>data, len(data))
 
 
 cdef class Request:
@@ -33,6 +40,8 @@ cdef class Link:
 
     cdef Command head(self, int code, int flag)
     cdef int32_t number(self, Request request, int kind)
+    cdef size_t unsent_bytes(self) noexcept
+    cdef int put(self, Request request, SendRequest* s) except -1
     cpdef Request forget(self, int32_t number)
     cdef int check(self, int status) except -1
     cdef int check_open(self) except -1

@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memmove, memset
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put_slice, buf_reserve
-from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport (
     ST_EOF, ST_LIMIT, ST_NEED_DATA, ST_NO_MEMORY, ST_OK, ST_SYSTEM, ST_WANT_READ,
 )
@@ -42,10 +42,6 @@ cdef enum:
     OWN_VERSION = 407           # a client of 4.9.7: what brokers let it do depends on it
     READ_AT_ONCE = 262144
     KEPT = 1048576              # bytes of a buffer that is kept while it is empty
-
-
-cdef inline Slice _given(bytes data):
-    return slice_of(<const char*>data, len(data))
 
 
 @cython.auto_pickle(False)
@@ -102,6 +98,10 @@ cdef class Link:
     @property
     def unsent(self):
         """Return how many bytes the socket has not taken."""
+        return self.unsent_bytes()
+
+    cdef size_t unsent_bytes(self) noexcept:
+        """Return how many bytes the socket has not taken."""
         return self.waiting.n + self.leaving.n - self.left
 
     cdef Command head(self, int code, int flag):
@@ -149,10 +149,10 @@ cdef class Link:
         head.opaque = self.number(request, KIND_CALL)
         write_begin(&w, &self.waiting, &head)
         for name, value in texts:
-            write_field(&w, _given(name), _given(value))
+            write_field(&w, bytes_slice(name), bytes_slice(value))
         write_header(&w)
         if w.status == ST_OK:
-            w.status = buf_put_slice(&self.waiting, _given(body))
+            w.status = buf_put_slice(&self.waiting, bytes_slice(body))
         self.check(write_end(&w))
 
     def answer(self, Incoming incoming not None, int code, str remark not None, bytes body not None):
@@ -161,28 +161,33 @@ cdef class Link:
         cdef Command head = self.head(code, FLAG_RESPONSE)
         cdef bytes text = remark.encode("utf-8", "replace")
         self.check_open()
-        head.form, head.opaque, head.remark = incoming.form, incoming.opaque, _given(text)
+        head.form, head.opaque, head.remark = incoming.form, incoming.opaque, bytes_slice(text)
         write_begin(&w, &self.waiting, &head)
         write_header(&w)
         if w.status == ST_OK:
-            w.status = buf_put_slice(&self.waiting, _given(body))
+            w.status = buf_put_slice(&self.waiting, bytes_slice(body))
         self.check(write_end(&w))
 
     def send(self, Request request, bytes group not None, bytes topic not None, int queue, bytes properties not None,
              bytes body not None, int sys_flag, int64_t born_ms, int flag, int default_queues, bint batch,
              int attempts, int most_attempts):
         """Write a send; without ``request`` it gets no answer.  Raises ClosedError, InvalidMessageError."""
-        cdef int code = CODE_SEND_BATCH if batch else CODE_SEND_V2
-        cdef Command head = self.head(code, FLAG_ONE_WAY if request is None else 0)
         cdef SendRequest s
-        self.check_open()
         memset(&s, 0, sizeof(SendRequest))
-        s.producer_group, s.topic, s.queue = _given(group), _given(topic), queue
-        s.default_topic, s.default_queues = slice_of(b"TBW102", 6), default_queues
-        s.properties, s.body, s.sys_flag, s.born_ms, s.flag = _given(properties), _given(body), sys_flag, born_ms, flag
-        s.batch, s.reconsume_times, s.max_reconsume = batch, attempts, most_attempts
+        s.producer_group, s.topic, s.queue = bytes_slice(group), bytes_slice(topic), queue
+        s.default_queues = default_queues
+        s.properties, s.body, s.sys_flag, s.born_ms = bytes_slice(properties), bytes_slice(body), sys_flag, born_ms
+        s.flag, s.batch, s.reconsume_times, s.max_reconsume = flag, batch, attempts, most_attempts
+        self.put(request, &s)
+
+    cdef int put(self, Request request, SendRequest* s) except -1:
+        """Write a send, with the template of topics that clients name.  Raises as `send`."""
+        cdef Command head
+        head = self.head(CODE_SEND_BATCH if s.batch else CODE_SEND_V2, FLAG_ONE_WAY if request is None else 0)
+        self.check_open()
+        s.default_topic = slice_of(b"TBW102", 6)
         head.opaque = self.number(request, KIND_SEND)
-        self.check(put_send(&self.waiting, &head, &s))
+        return self.check(put_send(&self.waiting, &head, s))
 
     def pull(self, Request request not None, bytes group not None, bytes topic not None, int queue, int64_t offset,
              *, int most, int sys_flag, int64_t commit, int64_t suspend_ms, bytes subscription not None,
@@ -192,9 +197,9 @@ cdef class Link:
         cdef PullRequest p
         self.check_open()
         memset(&p, 0, sizeof(PullRequest))
-        p.group, p.topic, p.queue, p.offset, p.most = _given(group), _given(topic), queue, offset, most
+        p.group, p.topic, p.queue, p.offset, p.most = bytes_slice(group), bytes_slice(topic), queue, offset, most
         p.sys_flag, p.commit_offset, p.suspend_ms, p.sub_version = sys_flag, commit, suspend_ms, version
-        p.subscription, p.expression_type = _given(subscription), _given(kind)
+        p.subscription, p.expression_type = bytes_slice(subscription), bytes_slice(kind)
         request.broker = broker
         head.opaque = self.number(request, KIND_PULL)
         self.check(put_pull(&self.waiting, &head, &p))
@@ -245,7 +250,7 @@ cdef class Link:
         try:
             sealed = self.seal.seal((<const char*>self.leaving.p)[:self.leaving.n])
             self.leaving.n = 0
-            if buf_put_slice(&self.leaving, _given(sealed)) == ST_OK:
+            if buf_put_slice(&self.leaving, bytes_slice(sealed)) == ST_OK:
                 return True
         except (OSError, MemoryError):
             pass
@@ -268,7 +273,7 @@ cdef class Link:
         if found is None:
             return 0
         plain = found
-        if buf_put_slice(&self.arrived, _given(plain)) != ST_OK:
+        if buf_put_slice(&self.arrived, bytes_slice(plain)) != ST_OK:
             raise MemoryError("no memory for what a broker sends")
         return 1
 

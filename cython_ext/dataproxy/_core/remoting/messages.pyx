@@ -5,10 +5,12 @@ Locality: GIL, any thread.  Locks: none.
 
 cimport cython
 import zlib
+from cpython.object cimport PyTypeObject
 
 from dataproxy._core.base.made cimport BY_CORE, CORE_ARGS
 from dataproxy._core.base.slice cimport Slice, slice_of, slice_text
 from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.plat.pytype cimport make
 from dataproxy._core.wire.rocketmq.const cimport (
     COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZLIB, COMPRESSION_ZSTD,
 )
@@ -238,7 +240,7 @@ cdef list messages_of(Slice stored, str broker, Py_ssize_t* broken):
         if m.checksum and body_checksum(m.body) != m.checksum:
             broken[0] += 1
             continue
-        one = ReceivedMessage.__new__(ReceivedMessage, *CORE_ARGS)
+        one = <ReceivedMessage>make(<PyTypeObject*>ReceivedMessage, CORE_ARGS)
         one.data, one.at, one.broker = data, m, broker
         found.append(one)
     return found
