@@ -29,6 +29,7 @@ from dataproxy.rocketmq.sending.messages import (
     check_group,
     check_topic,
     encode,
+    encode_batch,
     encode_message,
     item_size,
     make_ids,
@@ -142,7 +143,7 @@ class Producer:
             size = check_batch(len(items), size + item_size(items[-1]))
         if first is None:
             raise InvalidMessageError("a batch has 0 messages", hint="give one at least")
-        whole = Encoded(items[0].id, batch_body(items), b"WAIT\x01true", 0, 0)
+        whole = encode_batch(items[0].id, batch_body(items))
         return self._accept(topic, whole, len(items), first.key, queue, batch=True)
 
     def send_oneway(

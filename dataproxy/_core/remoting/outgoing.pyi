@@ -1,7 +1,7 @@
 from collections.abc import Iterator, Mapping
 from typing import final
 
-__all__ = ["DELAY_LEVELS", "Encoded", "Ids", "check_size", "encode"]
+__all__ = ["DELAY_LEVELS", "Encoded", "Ids", "check_size", "encode", "encode_batch"]
 
 DELAY_LEVELS: tuple[int, ...]
 
@@ -13,7 +13,6 @@ class Ids(Iterator[str]):
 @final
 class Encoded:
     sys_flag: int
-    def __new__(cls, id_: str, body: bytes, properties: bytes, flag: int, sys_flag: int) -> Encoded: ...
     @property
     def id(self) -> str: ...
     @property
@@ -34,4 +33,5 @@ def encode(
     compress_above: int,
     more: Mapping[str, str] | None = None,
 ) -> Encoded: ...
+def encode_batch(id_: str, body: bytes) -> Encoded: ...
 def check_size(what: str, size: int, hint: str) -> None: ...

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataproxy._core.remoting.answers import Answer, Incoming
@@ -112,6 +113,7 @@ class Connections:
         self._connecting: dict[Address, threading.Lock] = {}
         self._lock = threading.RLock()  # a signal handler may close in the middle; of the tables above
         self._refused: dict[Address, tuple[float, TransportError | None]] = {}  # until when, and why
+        self._read: Link | None = None  # the connection whose answers are told now
         self._dirty: set[Link] = set()  # frames lie there that were not written, to be gathered
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
@@ -163,7 +165,7 @@ class Connections:
             call._lost(ClosedError("the client was closed"))
 
     def _check_thread(self) -> None:
-        if self._forsaken and threading.get_ident() in self._forsaken:
+        if self._forsaken and get_ident() in self._forsaken:
             raise ClosedError("the client was closed")
 
     def _check_refused(self, address: Address) -> None:
@@ -241,7 +243,7 @@ class Connections:
         write(link, call)
         self.look_by(call._until)
         self.push(link)
-        number = threading.get_ident()
+        number = get_ident()
         self._calls[number] = call
         try:
             self._check_thread()  # behind the line above: `forsake` finds the call, or this finds what it says
@@ -290,9 +292,12 @@ class Connections:
                 self._want_room(link)
 
     def push(self, link: Link) -> None:
-        """Write what was put on a connection; while much is under way, gather it for a moment first."""
+        """Write what was put on a connection; while much is under way, gather it for a moment first.
+
+        What the thread that reads puts there while it tells answers of this connection is written behind them.
+        """
         if link.sends < _CROWD:
-            if not link.flush():
+            if (link is not self._read or get_ident() != self._thread.ident) and not link.flush():
                 self._want_room(link)
         elif link not in self._dirty:
             self._dirty.add(link)
@@ -306,7 +311,7 @@ class Connections:
 
     def wake(self) -> None:
         """Let the thread that reads look at what is due."""
-        if threading.get_ident() != self._thread.ident:
+        if get_ident() != self._thread.ident:
             with contextlib.suppress(OSError, BlockingIOError):  # it is closed, or awake
                 os.eventfd_write(self._wake, 1)
 
@@ -443,6 +448,14 @@ class Connections:
             why = os.strerror(link.errno) if link.errno else "the server ended it"
             self.drop(address, TransportError(f"the connection to {address} has ended: {why}", code="CONNECTION_LOST"))
             return
+        self._read = link
+        try:
+            self._tell_all(address, link, found)
+        finally:
+            self._read = None
+        self.push(link)
+
+    def _tell_all(self, address: Address, link: Link, found: list[tuple[Request | None, Any]]) -> None:
         for request, answer in found:
             if request is None and isinstance(answer, RemoteProtocolError):
                 self.drop(address, RemoteProtocolError(f"{address}: {answer.message}"))

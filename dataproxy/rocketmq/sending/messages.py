@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
-from dataproxy._core.remoting.outgoing import DELAY_LEVELS, Encoded, Ids, check_size, encode
+from dataproxy._core.remoting.outgoing import DELAY_LEVELS, Encoded, Ids, check_size, encode, encode_batch
 from dataproxy.errors import InvalidMessageError
 from dataproxy.problems import plain_text, shown
 from dataproxy.wire.rocketmq.names import is_name
@@ -22,6 +22,7 @@ __all__ = [
     "check_group",
     "check_topic",
     "encode",
+    "encode_batch",
     "encode_message",
     "item_size",
     "make_ids",

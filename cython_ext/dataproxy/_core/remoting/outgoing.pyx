@@ -14,7 +14,7 @@ from dataproxy._core.plat.pytype cimport ascii_bytes, new_ascii
 from dataproxy.errors import InvalidMessageError
 from dataproxy.problems import body_type, buffer_problem, shown
 
-__all__ = ["DELAY_LEVELS", "Encoded", "Ids", "check_size", "encode"]
+__all__ = ["DELAY_LEVELS", "Encoded", "Ids", "check_size", "encode", "encode_batch"]
 
 cdef enum:
     BODY_MOST = 4194304         # bytes of a message, as brokers have it by default
@@ -63,10 +63,18 @@ cdef class Ids:
 @cython.auto_pickle(False)
 @cython.freelist(64)
 cdef class Encoded:
-    """A message as it travels."""
+    """A message as it travels, or a batch."""
 
-    def __cinit__(self, str id_ not None, bytes body not None, bytes properties not None, int flag, int sys_flag):
-        self.id, self.body, self.properties, self.flag, self.sys_flag = id_, body, properties, flag, sys_flag
+
+def encode_batch(str id_ not None, bytes body not None):
+    """Return a batch: the id of its first message, and all of them as one body."""
+    return _encoded(id_, body, b"WAIT\x01true", 0, 0)
+
+
+cdef Encoded _encoded(str id_, bytes body, bytes properties, int flag, int sys_flag):
+    cdef Encoded found = Encoded.__new__(Encoded)
+    found.id, found.body, found.properties, found.flag, found.sys_flag = id_, body, properties, flag, sys_flag
+    return found
 
 
 def encode(str id_ not None, body, tag, keys, properties, delay_level, flag, Py_ssize_t compress_above, more=None):
@@ -83,7 +91,7 @@ def encode(str id_ not None, body, tag, keys, properties, delay_level, flag, Py_
         packed = zlib.compress(body, LEVEL)
         if len(packed) < len(body):
             body, sys_flag = packed, COMPRESSED
-    return Encoded(id_, body, _properties(id_, tag, keys, properties, delay_level, more), flag, sys_flag)
+    return _encoded(id_, body, _properties(id_, tag, keys, properties, delay_level, more), flag, sys_flag)
 
 
 def check_size(str what not None, Py_ssize_t size, str hint not None):
