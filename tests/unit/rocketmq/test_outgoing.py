@@ -11,7 +11,9 @@ from dataproxy._core.remoting.outgoing import DELAY_LEVELS, Ids, encode, encode_
 from dataproxy.errors import InvalidMessageError
 
 
-def written(body: Any = b"x", tag: Any = "", keys: Any = (), properties: Any = None, delay: Any = 0, **more: Any) -> Any:
+def written(
+    body: Any = b"x", tag: Any = "", keys: Any = (), properties: Any = None, delay: Any = 0, **more: Any
+) -> Any:
     given = {} if properties is None else properties
     return encode("ID", body, tag, keys, given, delay, more.get("flag", 0), more.get("above", 0), more.get("more"))
 
@@ -58,4 +60,10 @@ def test_a_body_is_compressed_where_that_makes_it_smaller() -> None:
 
 def test_a_batch_has_the_id_of_its_first_message_and_no_property_of_its_own() -> None:
     found = encode_batch("ID", b"items")
-    assert (found.id, found.body, found.properties, found.flag, found.sys_flag) == ("ID", b"items", b"WAIT\x01true", 0, 0)
+    assert (found.id, found.body, found.properties, found.flag, found.sys_flag) == (
+        "ID",
+        b"items",
+        b"WAIT\x01true",
+        0,
+        0,
+    )
