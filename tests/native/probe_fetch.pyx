@@ -14,7 +14,7 @@ from dataproxy._core.consumer.exchange cimport (
 )
 from dataproxy._core.consumer.fetch cimport (
     HOLD_STATES, HS_ASKED, HS_CONFIRMING, HS_DELAYED, HS_FROZEN, HS_IDLE, HS_READY, Fetch, FetchHooks, fetch_advance,
-    fetch_balances, fetch_call_ended, fetch_command, fetch_due, fetch_end, fetch_free, fetch_open,
+    fetch_balances, fetch_call_ended, fetch_command, fetch_due, fetch_end, fetch_free, fetch_lost, fetch_open,
 )
 from dataproxy._core.consumer.flow cimport FlowRules
 from dataproxy._core.consumer.connection cimport (
@@ -431,6 +431,7 @@ cdef class Reader:
         self.rests[server], good = _receive(one, self.rests[server] + data, self.h.now_us)
         if not good:
             connection_lost(one, CF_PROTOCOL, 0, self.h.now_us)
+            fetch_lost(&self.h.fetch, one, self.h.now_us)
         return good
 
     def lost(self, str server, int fault=CF_LOST, int detail=0):
@@ -439,6 +440,7 @@ cdef class Reader:
         if one.state == CS_CONNECTING and fault == CF_LOST:
             fault = CF_CONNECT
         connection_lost(one, fault, detail, self.h.now_us)
+        fetch_lost(&self.h.fetch, one, self.h.now_us)
 
     def connection(self, str server):
         """Return (state, faults in a row, us until packs are asked for again, us until a call is too late or None)."""

@@ -498,6 +498,24 @@ def test_a_connection_that_is_lost_while_the_application_works() -> None:
     assert ended(pack) == ("confirmed", 0)
 
 
+def test_what_nobody_has_taken_goes_back_with_its_connection() -> None:
+    """A broker that was started again does not know its readers: what it gave out before may be another member's."""
+    bench = Bench(2)
+    for request in bench.requests():
+        bench.answer(request, got([b"of %d" % request.partition]))
+    taken = bench.reader.take()
+    bench.reader.lost("a")
+    assert (taken.bodies(), taken.outcome) == ([b"of 1"], "held")
+    assert (bench.reader.take(), bench.reader.states(), bench.reader.balances) == (None, {"ready": 1, "idle": 1}, True)
+    assert bench.reader.tally()[0] == [2, 0, 1, 0]
+    bench.reader.advance()
+    assert next_get(bench) == 100  # it is asked for again
+    bench.reader.hold(3, "b")
+    bench.answer(bench.requests("b")[0], got([b"of 3"]), "b")
+    bench.reader.lost("a")
+    assert bench.reader.take().bodies() == [b"of 3"]
+
+
 def test_waits_of_a_connection_grow_and_begin_again_after_an_answer() -> None:
     bench = Bench()
     waits = []

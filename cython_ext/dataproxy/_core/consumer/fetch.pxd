@@ -93,6 +93,7 @@ cdef void fetch_call_ended(
     Fetch* f, Connection* conn, const PendingCall* call, const Answer* answer, int fault, int detail, int64_t now_us,
     int64_t wall_ms,
 ) noexcept nogil
+cdef void fetch_lost(Fetch* f, const Connection* conn, int64_t now_us) noexcept nogil
 cdef void fetch_advance(Fetch* f, int64_t now_us) noexcept nogil
 cdef int64_t fetch_due(Fetch* f, int64_t now_us) noexcept nogil
 cdef void fetch_end(Fetch* f) noexcept nogil

@@ -464,6 +464,21 @@ cdef void fetch_call_ended(
         _commit_ended(f, h, answer, now_us)
 
 
+cdef void fetch_lost(Fetch* f, const Connection* conn, int64_t now_us) noexcept nogil:
+    """Take back what came over a connection that was lost, unless the application has it.
+
+    A broker that was started again does not know its readers: a partition may be another member's by now, and it may
+    have confirmed the same pack.  Locality: the fetching thread.
+    """
+    cdef Hold* h
+    cdef int i = f.n_holds
+    while i > 0:                            # from the end: a partition may be removed
+        i -= 1
+        h = f.holds[i]
+        if h.connection == conn and h.state == HS_READY and exchange_withdraw(f.exchange, h.pack):
+            _give_back(f, h, PO_ROLLED_BACK, 0, now_us)
+
+
 # --- commands
 
 

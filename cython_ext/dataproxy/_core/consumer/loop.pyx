@@ -18,7 +18,7 @@ from dataproxy._core.consumer.exchange cimport (
     Command, Peer, exchange_close, exchange_commands, exchange_end, exchange_open,
 )
 from dataproxy._core.consumer.fetch cimport (
-    FetchHooks, fetch_advance, fetch_call_ended, fetch_command, fetch_due, fetch_end, fetch_free, fetch_open,
+    FetchHooks, fetch_advance, fetch_call_ended, fetch_command, fetch_due, fetch_end, fetch_free, fetch_lost, fetch_open,
 )
 from dataproxy._core.consumer.connection cimport (
     CF_CLOSED, CF_CONNECT, CF_LOST, CF_MEMORY, CF_PROTOCOL, CF_TIMEOUT, CS_CONNECTING, CS_OPEN, CS_WANTED,
@@ -139,8 +139,11 @@ cdef void _close_channel(Loop* p, Channel* c) noexcept nogil:
 
 
 cdef void _lose(Loop* p, Channel* c, int fault, int detail) noexcept nogil:
+    cdef int64_t now_us = p.clock.now_us()
     _close_channel(p, c)
-    connection_lost(&c.connection, fault, detail, p.clock.now_us())
+    connection_lost(&c.connection, fault, detail, now_us)
+    if fault != CF_CLOSED:
+        fetch_lost(&p.fetch, &c.connection, now_us)
 
 
 cdef void _await(Loop* p, Channel* c, int want) noexcept nogil:
