@@ -1,8 +1,8 @@
 """What a producer of RocketMQ sends, and what becomes of it.
 
-What lives here.  `messages`: messages checked and written as they travel.  `deliveries`: one message under way, and its
-result.  `counts`: how many messages had which result.  `dispatch`: which queue a message goes to, when it is written,
-and whether it is tried again.
+What lives here.  `messages`: names, batches, ids.  `deliveries`: one message under way, and its result.  `dispatch`:
+routes, connections and waits, and whether a message is tried again.  What is done for each message is compiled:
+`dataproxy._core.remoting`.
 
 Threads.  The application's, and the two of `dataproxy.rocketmq.network`.
 
