@@ -76,7 +76,7 @@ def test_what_such_a_child_sends_is_delivered() -> None:
 
         with producer(server.target, linger=60, on_delivery=on_delivery) as p:
             p.send_nowait("s", b"of the parent")
-            p.flush(0)
+            p.flush(SECONDS)
             assert forks.ended() == 0
         assert sorted(server.bodies()) == [b"of the child", b"of the parent"]
 
