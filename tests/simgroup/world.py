@@ -255,6 +255,11 @@ class World:
                         return f"{host.text.id}:{topic}:{number} is confirmed up to {upto} of {end}"
         return ""
 
+    def _known(self, *, told: bool) -> list[str]:
+        """Return the clients that have left and that the master knows; ``told``: those whose word a master has."""
+        left = [one for one in self.nodes if one.leaves and (one.member.troubled is None) == told]
+        return [one.client for one in left if one.client in self.masters.model.members]
+
     def _close(self) -> None:
         times = self.plan.times
         for node in self.nodes:
@@ -265,7 +270,10 @@ class World:
             if node.alive:
                 self.laws.broken("gone", f"{node.client} was closed, and is {node.member.life.value}")
         self.laws.wishes_are_answered()
-        known = [one.client for one in self.nodes if one.leaves and one.client in self.masters.model.members]
+        known = self._known(told=True)
+        if not known and self._known(told=False):  # no master answered when these left: they are missed
+            self.until(self.now + int((times.member_limit + 1) * S))
+            known = self._known(told=False)
         if known:
             self.laws.broken("gone", f"the master still knows {known}")
         for host in self.brokers:
