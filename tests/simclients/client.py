@@ -82,7 +82,7 @@ class Process:
     alive: bool = True
     frozen_until: float = 0.0
     is_twin: bool = False  #: another process has its id
-    cut_at: float = -1e9  #: when its main connection ended last, or when another process with its id began
+    cut_at: float = -1e9  #: when its main connection ended last, or another process with its id began, or it awoke then
     turn: int = 0  #: counts its plans to rebalance; only the last one holds
 
     def body(self) -> bytes:

@@ -41,7 +41,6 @@ class Laws:
         self._told: dict[tuple[int, str], float] = {}
         self.table: dict[tuple[int, str], Any] = {}  #: what the compiled side was told of subscriptions
         self.asked: dict[int, float] = {}  #: questions of administrators without a reply, and when they were asked
-        self._aligned: set[tuple[str, tuple[str, int], int]] = set()
 
     def _broken(self, law: str, text: str) -> None:
         raise LawError(f"{law}: {text} at {self._world.now:.3f}")
@@ -85,9 +84,10 @@ class Laws:
 
         Who was at the very offset all the same has lost nothing by the reset, and goes on from there.
         """
+        aligned = self._world.aligned
         if offset == target:
-            self._aligned.add((process.id, queue, number))
-        if based < number and not process.is_twin and (process.id, queue, number) not in self._aligned:
+            aligned.add((process.id, queue, number))
+        if based < number and not process.is_twin and (process.id, queue, number) not in aligned:
             self._broken("reset", f"{process.id} commits {offset} of {based} in {queue}, whose last reset is {number}")
 
     def believed(self, process: Process, group: str, queue: Queue) -> None:

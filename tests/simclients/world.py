@@ -67,6 +67,7 @@ class World:
         self._epochs, self._keeps_resets = KeptEpochs(), seed % 2 == 0  # every second hub is durable
         self._lines: dict[int, tuple[Process, Line]] = {}
         self._resets: dict[tuple[str, int], tuple[int, int]] = {}  # by group and queue: (number, offset)
+        self.aligned: set[tuple[str, tuple[str, int], int]] = set()  #: who was where a reset went, by queue and reset
         self.processes: list[Process] = []
         self.log: list[tuple[float, str]] = []
         self.steps = self.commits = self.late = self.grants = self.notices = 0
@@ -221,7 +222,7 @@ class World:
             return
         line.here = False
         if process.line is line:
-            process.line, process.cut_at = None, self.now
+            process.line, process.cut_at = None, max(self.now, process.frozen_until)
         elif process.side is line:
             process.side = None
 
@@ -451,6 +452,8 @@ class World:
                 self._cut(process, line, sign=kind == "cut")
         elif kind == "freeze":
             process.frozen_until = max(process.frozen_until, self.now + long)  # what has come meanwhile keeps its order
+            if self.now < process.cut_at + HEARTBEAT_S:  # it has not said yet on which connection it is
+                process.cut_at = process.frozen_until
         elif kind == "kill":
             self._kill(process, sign=self._random.random() < 0.7)
             if self._random.random() < 0.7:
@@ -542,6 +545,7 @@ class World:
         self._begin_hub(quiet=32.0)
         if not self._keeps_resets:
             self._resets.clear()
+            self.aligned.clear()
         for process in self.processes:
             for line in (process.line, process.side):
                 if line is not None:
