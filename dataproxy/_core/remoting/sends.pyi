@@ -14,6 +14,7 @@ NO_QUEUE: object
 class Send(Request):
     _handler: Any
     _topic: str
+    _id: str
     _content: Encoded
     _count: int
     _size: int

@@ -53,7 +53,7 @@ class Delivery(Send):
     @property
     def id(self) -> str:
         """Return the id made for the message."""
-        return self._content.id
+        return self._id
 
     def done(self) -> bool:
         """Return whether there is a result."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import threading
 import time
 import zlib
@@ -34,6 +35,15 @@ SEND, BATCH = 310, 320
 
 def make(server: RocketServer, **options: object) -> Producer:
     return Producer(server.target, "group", **{"delivery_timeout": 10, "request_timeout": 2, **options})  # type: ignore[arg-type]
+
+
+def test_a_result_keeps_no_body() -> None:
+    with RocketServer({"t": 1}) as server, make(server) as producer:
+        body = b"x" * 1000
+        uses = sys.getrefcount(body)
+        stored = producer.send("t", body)
+        assert stored.result().id == stored.id
+        assert sys.getrefcount(body) == uses
 
 
 def test_a_message_travels_with_all_that_it_has() -> None:

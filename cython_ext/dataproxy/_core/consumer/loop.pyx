@@ -18,7 +18,8 @@ from dataproxy._core.consumer.exchange cimport (
     Command, Peer, exchange_close, exchange_commands, exchange_end, exchange_open,
 )
 from dataproxy._core.consumer.fetch cimport (
-    FetchHooks, fetch_advance, fetch_call_ended, fetch_command, fetch_due, fetch_end, fetch_free, fetch_lost, fetch_open,
+    FetchHooks, fetch_advance, fetch_call_ended, fetch_command, fetch_due, fetch_end, fetch_free, fetch_lost,
+    fetch_open,
 )
 from dataproxy._core.consumer.connection cimport (
     CF_CLOSED, CF_CONNECT, CF_LOST, CF_MEMORY, CF_PROTOCOL, CF_TIMEOUT, CS_CONNECTING, CS_OPEN, CS_WANTED,

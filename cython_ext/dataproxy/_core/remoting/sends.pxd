@@ -7,7 +7,8 @@ from dataproxy._core.remoting.outgoing cimport Encoded
 cdef class Send(Request):
     cdef public Sends _handler
     cdef public str _topic
-    cdef public Encoded _content
+    cdef public str _id
+    cdef public Encoded _content    # None when there is a result
     cdef public Py_ssize_t _count   # of messages
     cdef public Py_ssize_t _size    # bytes
     cdef public double _begun       # seconds of the monotonic clock, as all times here

@@ -43,6 +43,7 @@ cdef class Send(Request):
 
     def __init__(self, str topic not None, Encoded content not None, Py_ssize_t count, Sends handler not None):
         self._topic, self._content, self._count, self._handler = topic, content, count, handler
+        self._id = content.id
         self._size = len(content.body) + len(content.properties)
         self._begun = self._deadline = now_s()
         self._avoided = self._why = ""
@@ -259,6 +260,7 @@ cdef class Sends:
                     one.left -= delivery._count
                     wakes = wakes or one.left <= 0
             delivery._result = result
+            delivery._content = None        # whoever keeps results does not keep bodies
             callbacks, delivery._callbacks = delivery._callbacks, None
             if wakes:
                 self._tell()
