@@ -15,6 +15,7 @@ __all__ = ["Client", "OffsetKeeper", "Registrations", "Unwritten", "load"]
 
 _log: Final = logger("hub.zookeeper")
 _PERIOD_S: Final = 5.0
+_AGAIN_S: Final = 0.2  # at the end, until what has failed is written again
 _AT_ONCE: Final = 4096  # nodes in one call
 
 
@@ -161,7 +162,8 @@ class OffsetKeeper:
         with self._asked:
             first = not self._stopping
             self._stopping = True
-            self._until = time.monotonic() + limit
+            if first:
+                self._until = time.monotonic() + limit
             self._asked.notify()
         if self._thread.ident is None:  # it was not started
             self._client.close()
@@ -175,7 +177,7 @@ class OffsetKeeper:
         return left
 
     def _run(self) -> None:
-        """Write in every period; the body of the thread."""
+        """Write in every period, and at the end until all is written or its time is over; the body of the thread."""
         while True:
             with self._asked:
                 self._asked.wait_for(lambda: self._stopping, self._period_s)
@@ -186,7 +188,9 @@ class OffsetKeeper:
             except Exception as error:  # noqa: BLE001 - whatever it is, the next period tries again
                 self._tell(error)
             if stopping:
-                break
+                if not self._unwritten or self._is_over():
+                    break
+                time.sleep(min(_AGAIN_S, max(0.0, self._until - time.monotonic())))
         self._client.close()
 
     def _take(self) -> None:

@@ -6,7 +6,7 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -108,8 +108,23 @@ def test_what_cannot_be_written_at_the_end_is_told(hub: Hub, caplog: pytest.LogC
     hub.zoo.away = True
     hub.confirm(0, 28)
     hub.confirm(1, 28)
-    assert hub.keeper.stop(LIMIT) == 2
+    assert hub.keeper.stop(0.5) == 2
     assert "2 positions of groups are not at ZooKeeper: ConnectionError: away" in caplog.text
+
+
+def test_what_fails_at_the_end_is_tried_again_while_there_is_time() -> None:
+    class Brief(ZooPlay):
+        """Away for one call."""
+
+        def write(self, nodes: Sequence[tuple[str, bytes]]) -> list[Exception | None]:
+            self.away = not self.calls
+            return super().write(nodes)
+
+    hub = Hub(Brief(), period_s=3600)
+    hub.keeper.start()
+    hub.confirm(0, 28)
+    assert hub.keeper.stop(LIMIT) == 0
+    assert hub.zoo.nodes == {PATHS[0]: b"0-28"}
 
 
 def test_positions_beyond_the_room_for_registrations_are_told(caplog: pytest.LogCaptureFixture) -> None:
