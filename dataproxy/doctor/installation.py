@@ -21,7 +21,7 @@ __all__ = ["EXTRAS", "installation_findings", "read_versions"]
 
 #: Extra of the distribution ("" for what is always needed) -> its packages, each with the least version.
 EXTRAS: Final[dict[str, dict[str, str]]] = {
-    "": {"msgspec": "0.19", "urllib3": "2"},
+    "": {"msgspec": "0.19", "urllib3": "2.1"},
     "cli": {"typer": "0.15", "rich": "13"},
     "hub": {"aiohttp": "3.10"},
     "tubemq": {"protobuf": "4.22"},

@@ -53,7 +53,7 @@ def test_a_library_is_found_by_its_file(tmp_path):
     [
         ({"core": "cannot be loaded: compiled module x is missing"}, Level.ERROR, "cannot be loaded"),
         ({"core": "debug"}, Level.WARNING, "built as debug"),
-        ({"urllib3": "1.26.5"}, Level.WARNING, "1.26.5 is installed, 2 is the least"),
+        ({"urllib3": "1.26.5"}, Level.WARNING, "1.26.5 is installed, 2.1 is the least"),
         ({"msgspec": ""}, Level.ERROR, "is not installed"),
         ({"pyspark": "3.5.1"}, Level.WARNING, "4.0 is the least"),
         ({"pyspark": ""}, Level.OK, "not installed: spark"),
