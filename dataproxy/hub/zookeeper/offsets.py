@@ -188,9 +188,9 @@ class OffsetKeeper:
             except Exception as error:  # noqa: BLE001 - whatever it is, the next period tries again
                 self._tell(error)
             if stopping:
-                if not self._unwritten or self._is_over():
+                if not self._unwritten or time.monotonic() + _AGAIN_S >= self._until:  # for which `stop` waits
                     break
-                time.sleep(min(_AGAIN_S, max(0.0, self._until - time.monotonic())))
+                time.sleep(_AGAIN_S)
         self._client.close()
 
     def _take(self) -> None:
