@@ -463,13 +463,13 @@ def kept(bytes request, int64_t now_ms):
 
 
 def read_kept(bytes container):
-    """Return (flag, head, body) of a stored message."""
+    """Return (flag, head, body, checksum) of a stored message; -1: no checksum is kept."""
     cdef StoredMessage found
     cdef Buf scratch
     buf_init(&scratch)
     try:
         _ok(_read_back(_given(container), &scratch, &found))
-        return found.flag, _taken(found.head), _taken(found.body)
+        return found.flag, _taken(found.head), _taken(found.body), found.checksum
     finally:
         buf_free(&scratch)
 

@@ -13,14 +13,14 @@ from tests.native import probe_tubemq as wire
 NOW_MS = 1_700_000_000_000
 
 
-def request(payload: bytes, flag: int = 0, item: bytes = b"") -> bytes:
+def request(payload: bytes, flag: int = 0, item: bytes = b"", checksum: int = -1) -> bytes:
     fields = {
         "clientId": b"c",
         "topicName": b"demo",
         "partitionId": 3,
         "data": payload,
         "flag": flag,
-        "checkSum": -1,
+        "checkSum": checksum,
         "sentAddr": 0x7F000001,
         "msgType": item,
         "msgTime": b"",
@@ -34,28 +34,40 @@ def attributed(text: bytes, body: bytes) -> bytes:
 
 @given(
     st.one_of(
-        st.tuples(st.sampled_from([0, 2, -1, 1]), st.binary(max_size=300)),
+        st.tuples(st.sampled_from([0, 2, -1, 1]), st.one_of(st.binary(max_size=300), st.binary(min_size=500, max_size=600))),
         st.tuples(st.sampled_from([1, 3]), st.builds(attributed, st.binary(max_size=60), st.binary(max_size=200))),
     ),
     st.binary(max_size=40),
+    st.integers(-1, 2**31 - 1),
 )
-def test_a_payload_comes_back_to_the_byte(sent: tuple[int, bytes], item: bytes) -> None:
+def test_a_payload_and_its_checksum_come_back_to_the_byte(sent: tuple[int, bytes], item: bytes, checksum: int) -> None:
     flag, payload = sent
-    found, head, body = wire.read_kept(wire.kept(request(payload, flag, item), NOW_MS))
+    found, head, body, kept = wire.read_kept(wire.kept(request(payload, flag, item, checksum), NOW_MS))
     assert (found, head + body) == (flag, payload)
+    assert kept == (checksum if len(payload) >= 512 else -1)
+
+
+@pytest.mark.parametrize("text", [b"tubemq=0", b"tubemq=0&crc=", b"tubemq=0&crc=1x", b"tubemq=0&src=12"])
+def test_a_container_without_a_checksum_has_none(text: bytes) -> None:
+    """As those that were stored before checksums were kept."""
+    container = wire.kept(request(b"x" * 10), NOW_MS)
+    at = container.index(b"tubemq=0")
+    size = int.from_bytes(container[at - 2 : at]) - len(b"tubemq=0") + len(text)
+    changed = container[: at - 2] + size.to_bytes(2) + text + container[at + len(b"tubemq=0") :]
+    assert wire.read_kept(changed) == (0, b"", b"x" * 10, -1)
 
 
 def test_a_reader_of_the_hub_gets_the_body_and_finds_the_attribute() -> None:
     container = wire.kept(request(attributed(b"$msgType$=a,k=%&", b"the body"), 1, b"a"), NOW_MS)
     assert b"tubemq=1&attr=$msgType$%3Da,k%3D%25%26&groupId=demo&streamId=a&dt=1700000000000" in container
     assert b"\x00\x00\x00\x08the body\x0f\x02" in container
-    assert wire.read_kept(container)[1:] == (attributed(b"$msgType$=a,k=%&", b"")[:20], b"the body")
+    assert wire.read_kept(container)[1:3] == (attributed(b"$msgType$=a,k=%&", b"")[:20], b"the body")
 
 
 def test_an_attribute_that_no_attribute_text_has_room_for_stays_with_the_body() -> None:
     payload = attributed(b"k=" + b"=" * 11_000, b"body")
     container = wire.kept(request(payload, 1), NOW_MS)
-    assert wire.read_kept(container) == (1, b"", payload)
+    assert wire.read_kept(container)[:3] == (1, b"", payload)
     assert payload in container
 
 

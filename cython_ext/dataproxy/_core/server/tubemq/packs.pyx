@@ -27,7 +27,7 @@ from dataproxy._core.server.tubemq.registrations cimport (
     INDEX_BYTES, REG_OK, Registration, Registrations, registration_book, registration_find, registration_locate,
     registration_use,
 )
-from dataproxy._core.wire.tubemq.const cimport FLAG_ATTRIBUTE
+from dataproxy._core.wire.tubemq.const cimport CHECKSUM_NONE, FLAG_ATTRIBUTE
 from dataproxy._core.wire.tubemq.deliver cimport TubeParts, parts_checksum, put_pack
 from dataproxy._core.wire.tubemq.get cimport Got
 from dataproxy._core.wire.tubemq.stored cimport StoredMessage, put_attribute_head, read_stored, stored_id
@@ -216,7 +216,8 @@ cdef int _parts(PackReader* p, const Visit* v, size_t n, size_t* bytes) noexcept
     for i in range(n):
         end = ends[i]
         parts[i].head = slice_of(p.heads.p + start, end - start)
-        parts[i].checksum = parts_checksum(&parts[i])
+        if parts[i].checksum == CHECKSUM_NONE:
+            parts[i].checksum = parts_checksum(&parts[i])
         bytes[0] += parts[i].head.n + parts[i].body.n
         start = end
     return ST_OK
@@ -234,10 +235,10 @@ cdef bint _part(PackReader* p, uint32_t partition, const Seen* seen, TubeParts* 
     if status == ST_NO_MEMORY:
         return False
     if status == ST_OK:
-        out.flag = stored.flag
+        out.flag, out.checksum = stored.flag, stored.checksum
         out.body = stored.body
         return True
-    out.flag = FLAG_ATTRIBUTE
+    out.flag, out.checksum = FLAG_ATTRIBUTE, CHECKSUM_NONE
     out.body = container
     header.data_time_ms = 0
     header_read(seen.value.p, seen.value.n, &header, &head)

@@ -11,6 +11,7 @@ ctypedef struct StoredMessage:
     int32_t flag
     Slice head              # what the payload begins with: length and text of the attribute; may be empty
     Slice body              # the rest of the payload
+    int32_t checksum        # of the payload, by its producer; CHECKSUM_NONE: none is kept
 
 
 cdef int put_stored(Buf* out, const SendRequest* send, int64_t now_ms, Slice* body, size_t* body_at) noexcept nogil

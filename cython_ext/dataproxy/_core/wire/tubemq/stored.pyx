@@ -4,6 +4,8 @@ The container is of version 2, which no other request is stored in: so it is the
 text begins with ``tubemq=FLAG``, and ``&attr=TEXT`` follows if the payload has an attribute that can be told from its
 body.  Then the container's message is that body alone, which every reader of the hub gets; else it is the whole
 payload.  TEXT has each byte beyond printable ASCII, and each ``%``, ``&`` and ``=``, as ``%`` and two digits.
+``&crc=SUM`` is the checksum of a large payload as its producer sent it, which consumers get; that of a small one is
+computed again when it is read, for less than it costs to find it in the text.
 
 Locality: owner of the buffers.  Locks: none.
 """
@@ -21,7 +23,7 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_PROTOCOL
 from dataproxy._core.base.text cimport read_decimal
 from dataproxy._core.plat.endian cimport load_be16, load_be32
 from dataproxy._core.wire.inlong.container cimport end_text
-from dataproxy._core.wire.tubemq.const cimport ATTRIBUTE_HEAD, FLAG_ATTRIBUTE
+from dataproxy._core.wire.tubemq.const cimport ATTRIBUTE_HEAD, CHECKSUM_NONE, FLAG_ATTRIBUTE
 from dataproxy._core.wire.tubemq.payload cimport split_payload
 
 cdef enum:
@@ -29,12 +31,14 @@ cdef enum:
     TAIL = 2                    # magic
     FIXED = HEAD + 2 + 4 + 4 + 1 + 4 + TAIL     # lengths of attribute text, payload and message; count; no compression
     TEXT_MOST = 32000           # bytes of an attribute that is kept apart, when coded
+    CRC_LEAST = 512             # bytes of a payload whose checksum is kept
     AMPERSAND = 38
     COMMA = 44
     EQUALS = 61
 
 cdef const char* MARK = b"tubemq="
 cdef const char* ATTR = b"attr="
+cdef const char* CRC = b"&crc="
 
 
 cdef int _put_text(Buf* out, const SendRequest* send, bint apart, Slice attribute, int64_t now_ms) noexcept nogil:
@@ -46,6 +50,9 @@ cdef int _put_text(Buf* out, const SendRequest* send, bint apart, Slice attribut
     if apart:
         status |= buf_put_text(out, b"&attr=")
         status |= put_coded(out, attribute)
+    if send.checksum != CHECKSUM_NONE and send.payload.n >= CRC_LEAST:
+        status |= buf_put_text(out, CRC)
+        status |= buf_put_decimal(out, send.checksum)
     return status if status != ST_OK else end_text(out, at, send.topic, send.type, now_ms)
 
 
@@ -118,7 +125,7 @@ cdef int read_stored(Slice value, Buf* scratch, StoredMessage* out) noexcept nog
     """
     cdef const uint8_t* p = value.p
     cdef size_t text_n, size, at = scratch.n
-    cdef int64_t flag = 0
+    cdef int64_t flag = 0, checksum = CHECKSUM_NONE
     cdef Slice text, pair
     cdef int status
     if value.n < FIXED or p[0] != 0x0F or p[1] != 2:
@@ -142,6 +149,10 @@ cdef int read_stored(Slice value, Buf* scratch, StoredMessage* out) noexcept nog
         if status != ST_OK:
             return status
         out.head = slice_of(scratch.p + at, scratch.n - at)
+        pair = _pair(&text)
+    out.checksum = CHECKSUM_NONE
+    if _takes(&pair, CRC + 1, 4) and read_decimal(pair, &checksum):
+        out.checksum = <int32_t>checksum
     return ST_OK
 
 
