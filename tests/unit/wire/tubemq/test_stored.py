@@ -34,7 +34,9 @@ def attributed(text: bytes, body: bytes) -> bytes:
 
 @given(
     st.one_of(
-        st.tuples(st.sampled_from([0, 2, -1, 1]), st.one_of(st.binary(max_size=300), st.binary(min_size=500, max_size=600))),
+        st.tuples(
+            st.sampled_from([0, 2, -1, 1]), st.one_of(st.binary(max_size=300), st.binary(min_size=500, max_size=600))
+        ),
         st.tuples(st.sampled_from([1, 3]), st.builds(attributed, st.binary(max_size=60), st.binary(max_size=200))),
     ),
     st.binary(max_size=40),
