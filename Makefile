@@ -19,7 +19,7 @@ SANITIZED_MEETINGS := $(addprefix tests/loopback/producer/test_,asyncbatch_turns
                      asynchronous_futures.py asynchronous_results.py asynchronous_turns.py busy_poll.py callbacks.py \
                      changed_bodies.py delivery.py derived_streams.py forgotten_streams.py held_bodies.py held_hazards.py \
                      kept_results.py key_order.py left_behind.py lost_rows.py many_open.py order.py overflow.py pauses.py \
-                     undelivered.py waiting_results.py waiting_seals.py) \
+                     undelivered.py waiting_results.py waiting_seals.py waiting_threads.py) \
                      $(addprefix tests/unit/producer/test_,asynchronous.py core_outcomes.py linger_and_load.py)
 SANITIZED_THREADS := $(SANITIZED_TUBEMQ) $(SANITIZED_MEETINGS) tests/unit/server tests/loopback/faults tests/loopback/hub
 # Files of these lists that take minutes under a sanitizer and run nothing that others do not; .ci/run leaves them out.

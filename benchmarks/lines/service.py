@@ -6,6 +6,7 @@ from benchmarks.lines.describe import PORT, PRODUCER, TIMES, at_most, module
 __all__ = ["SERVICE"]
 
 SECONDS = "1.5"
+CLIENT = ("clients.service", "--client")
 CALLERS = {"threads": "64 threads", "tasks": "1,000 asyncio tasks"}
 KAFKA = {"confluent-kafka": "confluent_kafka", "aiokafka": "aiokafka"}
 GOALS = (
@@ -22,7 +23,7 @@ def service(client: str, mode: str) -> Contestant:
         name=f"{CALLERS[mode]}, {client}",
         scenario="service",
         role="ours" if ours else "peer",
-        command=module("clients.service", "--client", client, "--mode", mode, *PORT, *TIMES, "--seconds", SECONDS),
+        command=module(*CLIENT, client, "--mode", mode, *PORT, *TIMES, "--seconds", SECONDS),
         server="sink" if ours else "mock cluster",
         metric="p50_us",
         floor=f"{CALLERS[mode]}, confluent-kafka" if ours else "",
@@ -35,14 +36,25 @@ def service(client: str, mode: str) -> Contestant:
 
 def alone(mode: str) -> Contestant:
     """Describe the threads or tasks without a client: their own cost is in the figures of all clients."""
-    words = ("--client", "none", "--mode", mode, *TIMES, "--seconds", SECONDS)
-    command = module("clients.service", *words)
+    command = module(*CLIENT, "none", "--mode", mode, *TIMES, "--seconds", SECONDS)
     return Contestant(f"{CALLERS[mode]} that send nothing", "service", "floor", command, metric="p50_us", every=4)
 
 
+#: A distant proxy, at a rate that leaves the core idle: each ack comes alone, while most threads wait for theirs.
+DISTANT = Contestant(
+    "64 threads, dataproxy, 2,500 messages/s, acks late",
+    "service",
+    "ours",
+    module(*CLIENT, "dataproxy", "--mode", "threads", *PORT, *TIMES, "--seconds", SECONDS, "--rate", "2500"),
+    server="sink, acks 20 ms late",
+    metric="p50_us",
+    needs=PRODUCER,
+    every=2,
+)
 SERVICE = (
     alone("threads"),
     *(service(client, "threads") for client in ("dataproxy", "confluent-kafka")),
+    DISTANT,
     alone("tasks"),
     *(service(client, "tasks") for client in ("dataproxy", "confluent-kafka", "aiokafka")),
 )

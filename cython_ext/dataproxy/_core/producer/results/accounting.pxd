@@ -1,6 +1,6 @@
 """The accounting: what was accepted, and what became of it."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from dataproxy._core.base.hist cimport Hist
 from dataproxy._core.pack.pack cimport Pack, PackResult
@@ -12,6 +12,7 @@ from dataproxy._core.plat.thread cimport (
 
 cdef enum:
     CODES = 64              # distinct error codes that are counted apart
+    RESULT_CONDS = 64       # conditions at which threads wait for results; a bit of `result_signals` each
 
 
 cdef enum WatchState:       # what `accounting_watch` found
@@ -43,9 +44,12 @@ ctypedef struct AccountingCounts:   # a copy of the counts of one moment
 ctypedef struct Accounting:
     int64_t busy_poll_us        # how long a wait for a result looks for it before it sleeps; constant
     pthread_mutex_t lock
-    pthread_cond_t changed      # a pack was settled, or the producer closed
+    pthread_cond_t changed      # there may be room, or a serial was reached
+    pthread_cond_t result_conds[64]     # a pack that others wait for was settled; by the address of its PackResult
     # Everything below is guarded by lock.
-    int64_t waiters
+    int64_t result_waiters[64]  # threads at each of `result_conds`
+    uint64_t result_signals     # those of `result_conds` that are signalled when the lock is released
+    int64_t waiters             # threads at `changed`
     int64_t mark_waiters        # of them: those that wait for a serial
     int64_t least_mark          # with any of these: none of them waits for a lower one
     bint rings                  # `changed` is signalled when the lock is released
@@ -124,7 +128,15 @@ cdef inline void accounting_let_go(Accounting* k) noexcept nogil:
     release has seen what changed.
     """
     cdef bint rings = k.rings
+    cdef uint64_t result_signals = k.result_signals
+    cdef int i = 0
     k.rings = False
+    k.result_signals = 0
     pthread_mutex_unlock(&k.lock)
     if rings:
         pthread_cond_broadcast(&k.changed)
+    while result_signals:
+        if result_signals & 1:
+            pthread_cond_broadcast(&k.result_conds[i])
+        result_signals >>= 1
+        i += 1

@@ -7,7 +7,7 @@ moment, exactly, ``accepted = open + in_flight + delivered + sent + failed + exp
 Locks: none, except where a function says otherwise.
 """
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset, strncpy
 from posix.time cimport CLOCK_MONOTONIC, timespec
 
@@ -32,17 +32,23 @@ from dataproxy._core.plat.thread cimport (
 cdef void accounting_open(Accounting* k) noexcept nogil:
     """Open empty accounting.  Locality: the producer's creator."""
     cdef pthread_condattr_t attr
+    cdef int i
     memset(k, 0, sizeof(Accounting))
     pthread_mutex_init(&k.lock, NULL)
     pthread_condattr_init(&attr)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC)
     pthread_cond_init(&k.changed, &attr)
+    for i in range(RESULT_CONDS):
+        pthread_cond_init(&k.result_conds[i], &attr)
     pthread_condattr_destroy(&attr)
 
 
 cdef void accounting_close(Accounting* k) noexcept nogil:
-    """Release the lock and the condition.  Locality: the last user."""
+    """Release the lock and the conditions.  Locality: the last user."""
+    cdef int i
     pthread_cond_destroy(&k.changed)
+    for i in range(RESULT_CONDS):
+        pthread_cond_destroy(&k.result_conds[i])
     pthread_mutex_destroy(&k.lock)
 
 
@@ -104,10 +110,21 @@ cdef void pack_result_fill(PackResult* v, const Pack* p, int64_t latency) noexce
     atomic_store(&v.done, 1)
 
 
+cdef inline int _cond_of(const PackResult* v) noexcept nogil:
+    """Return the condition at which threads wait for ``v``: the high bits of its address, well mixed."""
+    return <int>((<uint64_t><uintptr_t>v * <uint64_t>0x9E3779B97F4A7C15) >> 58)
+
+
 cdef void _collect(Accounting* k, PackResult* v) noexcept nogil:
-    """Move the waits of a settled pack to the list that the next wake hands over.  Locks: lock is held."""
+    """Note who waits for a settled pack: event loops for the next wake, threads for the lock's release.
+
+    Locks: lock is held.
+    """
     cdef LoopWait* w = <LoopWait*>v.loop_waits
     cdef LoopWait* following
+    cdef int cond = _cond_of(v)
+    if k.result_waiters[cond]:
+        k.result_signals |= <uint64_t>1 << cond
     v.loop_waits = NULL
     while w != NULL:
         following = w.next
@@ -186,8 +203,7 @@ cdef void accounting_settle(Accounting* k, Pack* p, int64_t now_us) noexcept nog
     _unlink(k, p)
     if p.pack_result != NULL:
         pack_result_fill(p.pack_result, p, latency)
-        if p.pack_result.loop_waits != NULL:
-            _collect(k, p.pack_result)
+        _collect(k, p.pack_result)
     atomic_add(&k.released_messages, p.count)
     atomic_add(&k.released, <int64_t>p.charge)
 
@@ -288,13 +304,13 @@ cdef int64_t accounting_mark(Accounting* k) noexcept nogil:
     return mark
 
 
-cdef void _wait(Accounting* k, int64_t deadline_us) noexcept nogil:
+cdef void _sleep(Accounting* k, pthread_cond_t* at, int64_t* waiters, int64_t deadline_us) noexcept nogil:
     cdef timespec t
     t.tv_sec = deadline_us // 1000000
     t.tv_nsec = (deadline_us % 1000000) * 1000
-    k.waiters += 1
-    pthread_cond_timedwait(&k.changed, &k.lock, &t)
-    k.waiters -= 1
+    waiters[0] += 1
+    pthread_cond_timedwait(at, &k.lock, &t)
+    waiters[0] -= 1
 
 
 cdef bint accounting_wait_mark(Accounting* k, int64_t mark, int64_t deadline_us) noexcept nogil:
@@ -308,7 +324,7 @@ cdef bint accounting_wait_mark(Accounting* k, int64_t mark, int64_t deadline_us)
     while k.oldest != NULL and k.oldest.serial <= mark and clock_us() < deadline_us:
         k.least_mark = mark if k.mark_waiters == 0 else min(k.least_mark, mark)
         k.mark_waiters += 1
-        _wait(k, deadline_us)
+        _sleep(k, &k.changed, &k.waiters, deadline_us)
         k.mark_waiters -= 1
     settled = k.oldest == NULL or k.oldest.serial > mark
     pthread_mutex_unlock(&k.lock)
@@ -343,7 +359,7 @@ cdef bint accounting_wait_room(Accounting* k, int64_t seen, int64_t deadline_us)
     pthread_mutex_lock(&k.lock)
     atomic_store(&k.awaiting, 1)        # before ``turns`` is read: a thread that changes ``turns`` reads this after it
     while atomic_load(&k.turns) == seen and clock_us() < deadline_us:
-        _wait(k, deadline_us)
+        _sleep(k, &k.changed, &k.waiters, deadline_us)
         atomic_store(&k.awaiting, 1)
     changed = atomic_load(&k.turns) != seen
     pthread_mutex_unlock(&k.lock)
@@ -361,12 +377,13 @@ cdef bint _poll_result(const PackResult* v, int64_t deadline_us) noexcept nogil:
 
 cdef bint accounting_wait_result(Accounting* k, PackResult* v, int64_t deadline_us) noexcept nogil:
     """Wait until ``v`` is final; False at the deadline.  Locality: any thread.  Locks: takes lock."""
+    cdef int cond = _cond_of(v)
     cdef bint done
     if k.busy_poll_us and _poll_result(v, min(deadline_us, clock_us() + k.busy_poll_us)):
         return True
     pthread_mutex_lock(&k.lock)
     while not atomic_load(&v.done) and clock_us() < deadline_us:
-        _wait(k, deadline_us)
+        _sleep(k, &k.result_conds[cond], &k.result_waiters[cond], deadline_us)
     done = atomic_load(&v.done) != 0
     pthread_mutex_unlock(&k.lock)
     return done
@@ -376,7 +393,7 @@ cdef void accounting_wake(Accounting* k) noexcept nogil:
     """Wake event loops, and waiting threads when the lock is released, and let waiting senders try again.
 
     Who waits for a serial sleeps until it is reached: with one message in each pack, the thread would otherwise wake up
-    for each of them.
+    for each of them.  So does who waits for a result (``_collect``).
     Locality: executor; a sender that gives up packs.  Locks: lock is held by ``accounting_hold``; takes the queues'.
     """
     atomic_add(&k.turns, 1)
