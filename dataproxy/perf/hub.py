@@ -15,14 +15,18 @@ from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import HubError
 from dataproxy.perf.watch import resident_bytes
+from dataproxy.producer.discovery.limited import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from dataproxy.producer.discovery.calls import Calls
 
 __all__ = ["HubFigures", "HubProcess", "hub_process"]
 
 _PERIOD: Final = 0.5  # seconds between two requests
 _PATIENCE: Final = 2.0  # seconds for an answer
+_MOST_BYTES: Final = 1 << 20  # of an answer
 _SETTLE: Final = 5.0  # seconds until the last count must be complete
 _START: Final = 30.0  # seconds until a hub's process must have printed where it listens
 _OK: Final = 200
@@ -87,11 +91,23 @@ class HubFigures:
     def _ask(self) -> int | None:
         import urllib3
 
+        from dataproxy.producer.discovery.calls import Calls, TooLargeError
+
+        calls = Calls(most_bytes=_MOST_BYTES)
         try:
-            answer = urllib3.request("GET", f"{self._url}/hub/stats", retries=False, timeout=_PATIENCE)
-            return int(answer.json()["records"]) if answer.status == _OK else None
-        except (urllib3.exceptions.HTTPError, ValueError, KeyError, TypeError):
+            return within("perf-hub-call", _PATIENCE, lambda: self._records(calls), calls.end)
+        except (urllib3.exceptions.HTTPError, TooLargeError, TimeoutError, RecursionError):
             return None
+        except (ValueError, LookupError, TypeError, OverflowError):  # it is no hub's
+            return None
+        finally:
+            calls.close()
+
+    def _records(self, calls: Calls) -> int | None:
+        answer = calls.pool.request("GET", f"{self._url}/hub/stats", timeout=_PATIENCE, preload_content=False)
+        with answer:
+            body = calls.read(answer)
+        return int(json.loads(body)["records"]) if answer.status == _OK else None
 
 
 class HubProcess:

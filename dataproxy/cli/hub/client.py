@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dataproxy.cli.hub.eventstream import Message, lines, messages
 from dataproxy.errors import ConfigError, HubError, TransportError
@@ -18,17 +19,23 @@ if TYPE_CHECKING:
 
     from urllib3 import BaseHTTPResponse
 
+    from dataproxy.producer.discovery.calls import Calls
+
 __all__ = ["DEFAULT_HUB", "HubClient", "find_token"]
 
 DEFAULT_HUB: Final = "http://127.0.0.1:8083"
 
+_THREAD: Final = "dataproxy-hub-call"
 _TIMEOUT_S: Final = 30.0  # more than the hub's pause between comments of a stream
+_WHOLE_S: Final = 120.0  # for all of an answer
+_MOST_BYTES: Final = 64 << 20  # of an answer: a page, or one record of the largest frame that a hub takes
 _AGAIN_S: Final = 0.5  # until a stream that has ended is opened again; twice as long each time that this fails
 _AGAIN_MOST_S: Final = 8.0
 _PART_BYTES: Final = 1 << 16
 _PAGE_RECORDS: Final = 5000
 _PAGE_STREAMS: Final = 10_000
 _STREAM: Final = "text/event-stream"
+_CHECK: Final = "check that --hub is the Manager port of a dataproxy hub"
 _OK: Final = 200
 _FORBIDDEN: Final = 403
 _BROKEN: Final = 500
@@ -63,6 +70,14 @@ def find_token(url: str) -> str:
     return next(filter(None, (read_token(runtime_file(host, port or 0)) for host in hosts)), "")
 
 
+class _Answered(NamedTuple):
+    """What a hub has answered: its body, or the stream that it goes on with."""
+
+    status: int
+    body: bytes
+    stream: BaseHTTPResponse | None = None
+
+
 class HubClient:
     """Ask a hub by HTTP.  ``url`` is that of its Manager server; credentials are its Manager's.
 
@@ -88,7 +103,7 @@ class HubClient:
         if not named:
             raise ConfigError(f"hub {without_secrets(url)!r} names no host and port", hint=f"write e.g. {DEFAULT_HUB}")
         self._url = url.rstrip("/")
-        self._pool = urllib3.PoolManager(retries=False, timeout=_TIMEOUT_S)
+        self._calls: Calls | None = None
         self._headers = {}
         if secret_id:
             pair = base64.b64encode(f"{secret_id}:{secret_key}".encode()).decode("ascii")
@@ -122,44 +137,74 @@ class HubClient:
         return self._answer(shown, method, headers, body=data)
 
     def _answer(self, path: str, method: str, headers: dict[str, str], **request: Any) -> dict[str, Any]:
-        response = self._response(path, method, headers, **request)
-        answer = _object(response)
-        if response.status != _OK or answer is None or answer.get("success") is False:
-            raise self._refused(path, response)
-        return _Answer(answer, self._refused(path, response))
+        answered = self._answered(path, method, headers, **request)
+        answer = _object(answered.body)
+        if answered.status != _OK or answer is None or answer.get("success") is False:
+            raise self._refused(path, answered)
+        return _Answer(answer, self._refused(path, answered))
 
-    def _refused(self, path: str, response: BaseHTTPResponse) -> HubError:
+    def _refused(self, path: str, answered: _Answered) -> HubError:
         """Return the error for an answer that is not the one that was asked for."""
-        answer = _object(response)
+        answer = _object(answered.body)
         reason = None if answer is None else answer.get("errMsg")
-        hint = "check that --hub is the Manager port of a dataproxy hub"
-        if reason is not None and _OK < response.status < _BROKEN:
+        hint = _CHECK
+        if reason is not None and _OK < answered.status < _BROKEN:
             hint = ""
-        if answer is not None and reason is not None and response.status >= _BROKEN:
+        if answer is not None and reason is not None and answered.status >= _BROKEN:
             behind = answer.get("next")
             hint = "see the hub's log" if behind is None else f"continue with --start {behind}"
-        if response.status == _FORBIDDEN:
+        if answered.status == _FORBIDDEN:
             hint = "give --secret-id and --secret-key, or DATAPROXY_HUB_TOKEN"
         return HubError(
-            f"the hub at {self._url} answered {path} with HTTP {response.status}: {reason or response.data[:80]!r}",
+            f"the hub at {self._url} answered {path} with HTTP {answered.status}: {reason or answered.body[:80]!r}",
             hint=hint,
         )
 
-    def _response(self, path: str, method: str, headers: dict[str, str], **request: Any) -> BaseHTTPResponse:
-        """Return an answer, whatever it says; all of it has come, unless it is a stream.  Raises TransportError."""
+    def _answered(self, path: str, method: str, headers: dict[str, str], **request: Any) -> _Answered:
+        """Return an answer, whatever it says; all of it has come, unless it is a stream.
+
+        Raises TransportError when the hub cannot be reached, or does not end its answer; HubError for one that is too
+        large.
+        """
         import urllib3
 
+        from dataproxy.producer.discovery.calls import Calls, TooLargeError
+        from dataproxy.producer.discovery.limited import within
+
+        calls = self._calls or Calls(most_bytes=_MOST_BYTES)
+        self._calls = None
         try:
-            response = self._pool.request(method, self._url + path, headers=headers, preload_content=False, **request)
-            if not _is_stream(response):
-                response.read(cache_content=True)
-                response.release_conn()
-            return response
+            # On a thread: no timeout covers name service together with headers and a body that come byte by byte.
+            found = within(_THREAD, _WHOLE_S, lambda: self._ask(calls, path, method, headers, request), calls.end)
+        except TimeoutError:
+            raise TransportError(
+                f"the hub at {self._url} gave no complete answer to {path} within {_WHOLE_S:g} s",
+                hint="check that it runs, the network, and --hub",
+            ) from None
+        except TooLargeError as error:
+            raise HubError(f"the hub at {self._url} answered {path} with {error}", hint=_CHECK) from None
         except (urllib3.exceptions.HTTPError, OverflowError, ValueError) as error:  # the last two: sizes that are none
             why = getattr(error.__context__, "strerror", None) or str(error)
             raise TransportError(
                 f"the hub at {self._url} cannot be reached: {why}", hint="check that it runs, and --hub"
             ) from None
+        self._calls = calls
+        return found
+
+    def _ask(self, calls: Calls, path: str, method: str, headers: dict[str, str], request: dict[str, Any]) -> _Answered:
+        response = calls.pool.request(
+            method, self._url + path, headers=headers, timeout=_TIMEOUT_S, redirect=False, preload_content=False,
+            decode_content=False, **request,
+        )  # fmt: skip
+        if _is_stream(response):
+            return _Answered(response.status, b"", response)
+        try:
+            body = calls.read(response)
+        except BaseException:
+            response.close()
+            raise
+        response.release_conn()
+        return _Answered(response.status, body)
 
     def follow(self, path: str, after: int, tell: Callable[[str], None]) -> Iterator[Message]:
         """Yield the messages of a stream of events, from those behind the number ``after`` on, without end.
@@ -176,7 +221,7 @@ class HubClient:
         last, away, pause, reached = "", "", _AGAIN_S, False
         while True:
             try:
-                response = self._stream(path, after, last, again=reached)
+                stream = self._stream(path, after, last, again=reached)
             except TransportError as error:
                 if not reached:
                     raise
@@ -190,8 +235,8 @@ class HubClient:
                 tell(f"the hub at {self._url} answers again")
             away, pause, reached = "", _AGAIN_S, True
             # A connection that breaks ends the stream; whether the hub is there is seen with the next one.
-            with response, contextlib.suppress(urllib3.exceptions.HTTPError):
-                for message in messages(lines(_parts(response))):
+            with stream, contextlib.suppress(urllib3.exceptions.HTTPError):
+                for message in messages(lines(self._parts(stream))):
                     if not (message.id.isascii() and message.id.isprintable()):  # no header can have it
                         raise self.no_event(message)
                     last = message.id or last
@@ -205,19 +250,26 @@ class HubClient:
         answer that is no stream.
         """
         headers = {**self._headers, "accept": _STREAM, **({"last-event-id": last} if last else {})}
-        response = self._response(path, "GET", headers, fields={"after": str(after)})
-        if _is_stream(response):
-            return response
-        refused = self._refused(path, response)
-        if again and response.status in _FOR_A_WHILE:
+        answered = self._answered(path, "GET", headers, fields={"after": str(after)})
+        if answered.stream is not None:
+            return answered.stream
+        refused = self._refused(path, answered)
+        if again and answered.status in _FOR_A_WHILE:
             raise TransportError(refused.message) from None
         raise refused
+
+    def _parts(self, stream: BaseHTTPResponse) -> Iterator[bytes]:
+        """Yield what comes, as it comes: whoever waits for lines has to bound them."""
+        while part := stream.read1(_PART_BYTES):
+            yield part
+            if self._calls is not None:
+                self._calls.renew()
 
     def no_event(self, found: object) -> HubError:
         """Return the error for something that the hub gave as an event, or as a message of a stream of them."""
         return HubError(
             f"the hub at {self._url} sent what is no event: {shown(found)}",
-            hint="check that --hub is the Manager port of a dataproxy hub",
+            hint=_CHECK,
         )
 
     def counts(self) -> list[dict[str, Any]]:
@@ -275,20 +327,14 @@ class _Answer(dict[str, Any]):
         raise self._error
 
 
-def _parts(response: BaseHTTPResponse) -> Iterator[bytes]:
-    """Yield what comes, as it comes: whoever waits for lines has to bound them."""
-    while part := response.read1(_PART_BYTES):
-        yield part
-
-
 def _is_stream(response: BaseHTTPResponse) -> bool:
     return response.status == _OK and response.headers.get("content-type", "") == _STREAM
 
 
-def _object(response: BaseHTTPResponse) -> dict[str, Any] | None:
+def _object(body: bytes) -> dict[str, Any] | None:
     """Return the JSON object of an answer, None if it is none."""
     try:
-        answer = response.json()
+        answer = json.loads(body.decode())
     except (ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None

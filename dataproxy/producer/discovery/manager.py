@@ -29,7 +29,6 @@ _MOST_REDIRECTS: Final = 3
 _HTML: Final = (b"<!doctype html", b"<html")
 _VERSION: Final = "dataproxy-python"
 _MAX_ANSWER_BYTES: Final = 8 << 20
-_CHUNK_BYTES: Final = 1 << 16
 _SHOWN: Final = 60
 _OK: Final = 200
 _SERVER_ERROR: Final = 500
@@ -93,23 +92,8 @@ class ManagerClient:
         (TLS_EXPIRED and others), else DISCOVERY.
         """
         from dataproxy.producer.discovery.answer import decode_answer
-        from dataproxy.producer.discovery.calls import Calls
-        from dataproxy.producer.discovery.limited import within
 
-        calls, self._calls = self._calls or Calls(self._context), None
-        try:
-            # On a thread: no timeout covers name service together with headers and a body that come byte by byte.
-            status, kind, body = within(_THREAD, self._timeout, lambda: self._ask(group_id, calls), calls.end)
-            self._calls = calls  # only now: after Ctrl-C or a timeout a thread may still use them
-        except DiscoveryError:
-            self._calls = calls
-            raise
-        except TimeoutError:
-            raise self._too_late() from None
-        except Exception as error:  # noqa: BLE001 - whatever a Manager sends, the error is ours
-            raise self._error(
-                f"sent an answer that cannot be read: {error!r}", code="MANAGER_ANSWER", hint=_LOG_HINT
-            ) from None
+        status, kind, body = self._whole(group_id)
         if status != _OK:
             raise self._bad_status(status, body)
         whose = "cluster" if self._cluster else "group's cluster"
@@ -149,6 +133,32 @@ class ManagerClient:
         if calls is not None:
             calls.close()
 
+    def _whole(self, group_id: str) -> tuple[int, str, bytes]:
+        """Return status, content type and body of the answer.  Raises DiscoveryError."""
+        from dataproxy.producer.discovery.calls import Calls, TooLargeError
+        from dataproxy.producer.discovery.limited import within
+
+        calls, self._calls = self._calls or Calls(self._context, most_bytes=_MAX_ANSWER_BYTES), None
+        try:
+            # On a thread: no timeout covers name service together with headers and a body that come byte by byte.
+            found = within(_THREAD, self._timeout, lambda: self._ask(group_id, calls), calls.end)
+            self._calls = calls  # only now: after Ctrl-C or a timeout a thread may still use them
+        except DiscoveryError:
+            self._calls = calls
+            raise
+        except TimeoutError:
+            raise self._too_late() from None
+        except TooLargeError as error:
+            self._calls = calls
+            raise self._error(
+                f"answered with {error}", code="MANAGER_ANSWER", hint="check that the target is a Manager's base URL"
+            ) from None
+        except Exception as error:  # noqa: BLE001 - whatever a Manager sends, the error is ours
+            raise self._error(
+                f"sent an answer that cannot be read: {error!r}", code="MANAGER_ANSWER", hint=_LOG_HINT
+            ) from None
+        return found
+
     def _ask(self, group_id: str, calls: Calls) -> tuple[int, str, bytes]:
         from urllib.parse import quote
 
@@ -176,7 +186,7 @@ class ManagerClient:
                 try:
                     where = response.headers.get("location", "") if response.status in _REDIRECTS else ""
                     if not where:
-                        return response.status, response.headers.get("content-type", ""), self._read(response)
+                        return response.status, response.headers.get("content-type", ""), calls.read(response)
                 finally:
                     response.close()
             except urllib3.exceptions.HTTPError as error:
@@ -200,20 +210,6 @@ class ManagerClient:
             code="MANAGER_URL",
             hint="give that address as target if the Manager is there; it may be a login page",
         )
-
-    def _read(self, response: urllib3.BaseHTTPResponse) -> bytes:
-        parts: list[bytes] = []
-        size = 0
-        for part in response.stream(_CHUNK_BYTES, decode_content=True):
-            parts.append(part)
-            size += len(part)
-            if size > _MAX_ANSWER_BYTES:
-                raise self._error(
-                    f"answered with more than {_MAX_ANSWER_BYTES} bytes",
-                    code="MANAGER_ANSWER",
-                    hint="check that the target is a Manager's base URL",
-                )
-        return b"".join(parts)
 
     def _own_address(self) -> str:
         """Return this machine's address on the way to the Manager; no packet is sent for this."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from dataproxy.errors import ConfigError, DataProxyError, HubError, RemoteProtocolError, StoreError, TransportError
+from dataproxy.errors import ConfigError, HubError, RemoteProtocolError, StoreError, TransportError
 from dataproxy.problems import shown
 from dataproxy.producer.discovery.limited import within
 from dataproxy.stored.entry import StoredEntry
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
-    import urllib3
 
     from dataproxy.producer.discovery.calls import Calls
 
@@ -27,7 +26,6 @@ __all__ = ["HubAddress", "HubClient", "LogState", "Page"]
 _THREAD: Final = "dataproxy-hub-read"
 #: Largest answer: a page, or one entry of the largest frame that a hub takes, with a margin.
 _MOST_BYTES: Final = 64 << 20
-_CHUNK_BYTES: Final = 1 << 18
 #: Attempts for a request whose connection fails or whose answer breaks off; a page can be asked for again.
 _TRIES: Final = 3
 _PAUSE_S: Final = 0.2
@@ -213,9 +211,9 @@ class HubClient:
         """Return status, ``Retry-After`` and body of an answer that is complete within ``seconds``."""
         import urllib3
 
-        from dataproxy.producer.discovery.calls import Calls
+        from dataproxy.producer.discovery.calls import Calls, TooLargeError
 
-        calls, self._calls = self._calls or Calls(), None
+        calls, self._calls = self._calls or Calls(most_bytes=_MOST_BYTES), None
         try:
             # On a thread: no timeout covers name service together with headers and a body that come byte by byte.
             answer = within(_THREAD, max(seconds, 0.0), lambda: self._ask(path, fields, calls, seconds), calls.end)
@@ -224,8 +222,13 @@ class HubClient:
                 f"the hub at {self._address.url} gave no complete answer within {self._address.timeout:g} s",
                 hint="check the target and the network, or raise requestTimeout",
             ) from None
-        except (urllib3.exceptions.HTTPError, DataProxyError):
+        except urllib3.exceptions.HTTPError:
             raise
+        except TooLargeError as error:
+            raise RemoteProtocolError(
+                f"the hub at {self._address.url} answered with {error}",
+                hint="check that the target is the Manager port of a hub",
+            ) from None
         except Exception as error:  # noqa: BLE001 - whatever a server sends, the error is ours
             raise RemoteProtocolError(
                 f"the hub at {self._address.url} sent an answer that cannot be read: {error!r}",
@@ -247,26 +250,12 @@ class HubClient:
             preload_content=False,
         )
         try:
-            body = self._read(response)
+            body = calls.read(response)
         except BaseException:
             response.close()
             raise
         response.release_conn()
         return response.status, response.headers.get("retry-after", ""), body
-
-    def _read(self, response: urllib3.BaseHTTPResponse) -> bytes:
-        """Return the body; a body that is shorter than its head says is an error of the connection."""
-        parts: list[bytes] = []
-        left = _MOST_BYTES
-        for part in response.stream(_CHUNK_BYTES, decode_content=False):
-            parts.append(part)
-            left -= len(part)
-            if left < 0:
-                raise RemoteProtocolError(
-                    f"the hub at {self._address.url} answered with more than {_MOST_BYTES} bytes",
-                    hint="check that the target is the Manager port of a hub",
-                )
-        return b"".join(parts)
 
     def _unreachable(self, error: Exception) -> TransportError:
         cause = getattr(error, "reason", None) or error.__context__ or error
