@@ -6,11 +6,12 @@ from libc.string cimport memcpy, strcmp
 
 from dataproxy._core.base.blocks cimport block_alloc
 from dataproxy._core.base.slice cimport Slice, slice_of
-from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.consumer.exchange cimport (
     CM_CALL, CM_CONFIRM, CM_DROP, CM_FOLLOW, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES,
     EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Event, Exchange, Peer, Tally, event_free,
-    exchange_close, exchange_commands, exchange_events, exchange_open, exchange_post, exchange_take,
+    exchange_close, exchange_commands, exchange_events, exchange_open, exchange_post, exchange_take, exchange_tell,
+    exchange_wait_events,
 )
 from dataproxy._core.consumer.fetch cimport (
     HOLD_STATES, HS_ASKED, HS_CONFIRMING, HS_DELAYED, HS_FROZEN, HS_IDLE, HS_READY, Fetch, FetchHooks, fetch_advance,
@@ -478,6 +479,15 @@ cdef class Reader:
         return None if when < 0 else when - self.h.now_us
 
     # --- what there is to see
+
+    def miss(self, size_t size):
+        """Tell an event of so many bytes, more than there are; return whether that is known, and ends a wait."""
+        cdef Slice none = slice_of(NULL, 0)
+        if exchange_tell(&self.h.exchange, EK_TOLD, 1, 0, 0, none, slice_of(NULL, size)) != ST_NO_MEMORY:
+            return False
+        with nogil:
+            exchange_wait_events(&self.h.exchange, 1 << 62)
+        return self.h.exchange.missed
 
     def events(self):
         """Return (kind, number, code, detail, data, trace) of all events since the last call."""

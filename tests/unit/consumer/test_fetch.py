@@ -182,6 +182,13 @@ def test_an_exception_and_an_answer_that_nobody_reads() -> None:
     assert next_get(bench) == 300
 
 
+def test_an_event_without_memory_is_known_to_the_driver() -> None:
+    """Whoever waits for what it says would wait for ever."""
+    reader = Bench().reader
+    assert reader.miss(1 << 62)
+    assert reader.events() == []
+
+
 def test_waits_after_nothing_grow_to_the_limit_and_begin_again_after_a_pack() -> None:
     bench = Bench(nothing=0.1)
     waits = []

@@ -265,7 +265,10 @@ cdef class ConsumerCore:
         self.post(c)
 
     def events(self, double seconds):
-        """Wait up to so long for events, or for ``wake``; return them as (kind, number, code, detail, data, trace)."""
+        """Wait up to so long for events, or for ``wake``; return them as (kind, number, code, detail, data, trace).
+
+        Raises MemoryError if there was no memory for an event: whoever waits for what it says would wait for ever.
+        """
         cdef Loop* loop = self.loop
         cdef int64_t until = now_us() + _us(seconds)
         cdef Event* e
@@ -280,6 +283,8 @@ cdef class ConsumerCore:
             following = e.next
             event_free(e)
             e = following
+        if loop.exchange.missed and not found:
+            raise MemoryError("there was no memory for an event of a consumer's connections")
         return found
 
     def wake(self):

@@ -99,6 +99,7 @@ ctypedef struct Exchange:
     bint called             # the driver was
     bint ended              # nothing will be ready any more
     bint stop_asked
+    bint missed             # an event had no memory: what waits for it would wait for ever
     Tally tally
 
 

@@ -182,7 +182,7 @@ cdef void exchange_wait_events(Exchange* x, int64_t until_us) noexcept nogil:
     cdef timespec until
     _until(until_us, &until)
     pthread_mutex_lock(&x.lock)
-    while x.first_event == NULL and not x.called:
+    while x.first_event == NULL and not x.called and not x.missed:
         if pthread_cond_timedwait(&x.driven, &x.lock, &until) != 0:
             break
     x.called = False
@@ -195,6 +195,15 @@ cdef void exchange_call(Exchange* x) noexcept nogil:
     x.called = True
     pthread_cond_broadcast(&x.driven)
     pthread_mutex_unlock(&x.lock)
+
+
+cdef int _miss_event(Exchange* x) noexcept nogil:
+    """Let the driver know that there was no memory for an event; returns ST_NO_MEMORY."""
+    pthread_mutex_lock(&x.lock)
+    x.missed = True
+    pthread_cond_broadcast(&x.driven)
+    pthread_mutex_unlock(&x.lock)
+    return ST_NO_MEMORY
 
 
 cdef void _append_event(Exchange* x, Event* e) noexcept nogil:
@@ -214,7 +223,7 @@ cdef int exchange_tell(
     """Hand an event to the driver, with copies of bytes; ST_OK or ST_NO_MEMORY.  Locality: the fetching thread."""
     cdef Event* e = <Event*>malloc(sizeof(Event) + first.n + second.n)
     if e == NULL:
-        return ST_NO_MEMORY
+        return _miss_event(x)
     memset(e, 0, sizeof(Event))
     e.kind, e.number, e.code, e.detail = kind, number, code, detail
     e.data = <uint8_t*>e + sizeof(Event)
@@ -236,7 +245,7 @@ cdef int exchange_hand(
     """
     cdef Event* e = <Event*>calloc(1, sizeof(Event))
     if e == NULL:
-        return ST_NO_MEMORY
+        return _miss_event(x)
     e.kind, e.number, e.code = kind, number, code
     e.data, e.n, e.cut, e.block = <uint8_t*>data.p, data.n, data.n, block
     _append_event(x, e)
