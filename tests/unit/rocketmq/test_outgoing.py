@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dataproxy._core.remoting.outgoing import DELAY_LEVELS, Ids, encode, encode_batch
@@ -49,6 +50,31 @@ def test_properties_are_written_in_one_order() -> None:
 def test_what_cannot_travel_is_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidMessageError, match=said.replace("|", r"\|")):
         written(**given)
+
+
+class Odd(bytes):
+    """Bytes that say they are others."""
+
+    def __bytes__(self) -> bytes:
+        return Odd(b"other")
+
+
+def test_what_is_sent_of_a_subclass_of_bytes_is_what_it_holds() -> None:
+    found = written(Odd(b"held")).body
+    assert found == b"held"
+    assert type(found) is bytes
+
+
+def test_a_view_that_is_too_large_is_not_copied() -> None:
+    large = memoryview(np.broadcast_to(np.uint8(0), 1 << 40))  # one byte, again and again
+    with pytest.raises(InvalidMessageError, match=f"a body has {1 << 40} bytes"):
+        written(large)
+
+
+@pytest.mark.parametrize("name", ["tag", "keys", "properties", "delay"])
+def test_an_array_is_refused_in_words(name: str) -> None:
+    with pytest.raises(InvalidMessageError, match="array"):
+        written(**{name: np.array([1, 2])})
 
 
 def test_a_body_is_compressed_where_that_makes_it_smaller() -> None:

@@ -106,25 +106,27 @@ cdef bytes _bytes_of(object body):
     if not isinstance(body, (bytes, bytearray, memoryview)):
         raise body_type(body)
     try:
-        return bytes(body)
+        view = memoryview(body)     # not bytes(body), which asks a subclass for something else
+        check_size("a body", view.nbytes, "split it")   # before it is copied
+        return bytes(view)
     except ValueError as error:     # the view was released
         raise buffer_problem(f"{type(body).__name__!r} has no buffer of bytes: {error}") from None
 
 
 cdef bytes _properties(str id_, object tag, object keys, object properties, object delay_level, object more):
     cdef list parts = ["UNIQ_KEY\x01", id_, "\x02WAIT\x01true"]
-    if tag:
+    if _is_given(tag):
         _check("tag", tag)
         if "||" in tag or tag.strip() != tag:
             raise InvalidMessageError(f"tag {shown(tag)} has blanks around it, or '||', which divides tags")
         parts += ("\x02TAGS\x01", tag)
-    if keys:
+    if _is_given(keys):
         parts += ("\x02KEYS\x01", _keys(keys))
-    if delay_level:
+    if _is_given(delay_level):
         if type(delay_level) is not int or not 0 < delay_level <= len(DELAY_LEVELS):
             raise InvalidMessageError(f"delay_level {shown(delay_level)} is not 0 to {len(DELAY_LEVELS)}")
         parts.append(f"\x02DELAY\x01{delay_level}")
-    if properties or type(properties) is not dict:
+    if type(properties) is not dict or properties:
         _put_properties(parts, properties)
     if more is not None:
         for name, value in more.items():
@@ -138,6 +140,14 @@ cdef bytes _properties(str id_, object tag, object keys, object properties, obje
             f"the properties take {len(found)} bytes, allowed are {PROPERTIES_MOST}",
             hint="put large values into the body")
     return found
+
+
+cdef bint _is_given(value):
+    """Return whether there is something that is to be looked at; an array knows no answer."""
+    try:
+        return bool(value)
+    except (TypeError, ValueError):
+        return True
 
 
 cdef int _put_properties(list parts, object properties) except -1:
