@@ -120,12 +120,8 @@ def transactions(hub: HUB = DEFAULT_HUB, json: JSON = False, secret_id: SECRET =
 
 
 def _rows(client: HubClient, what: str, **fields: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all pages."""
-    start: str | None = ""
-    while start is not None:
-        page = client.get(f"/hub/{what}", {"start": start, "limit": _PAGE, **fields})
-        yield from page[what]
-        start = page["next"]
+    """Return the rows of all pages."""
+    return client.rows(f"/hub/{what}", what, limit=_PAGE, **fields)
 
 
 def _show(title: str, names: Sequence[str], numbers: Sequence[str], rows: list[dict[str, Any]]) -> None:

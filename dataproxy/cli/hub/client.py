@@ -141,7 +141,31 @@ class HubClient:
         answer = _object(answered.body)
         if answered.status != _OK or answer is None or answer.get("success") is False:
             raise self._refused(path, answered)
-        return _Answer(answer, self._refused(path, answered))
+        made = _object(answered.body, lambda found: _Answer(found, lambda: self._refused(path, answered)))
+        assert made is not None, "it was an object a moment ago"
+        return made
+
+    def rows(self, path: str, name: str, **fields: str) -> Iterator[dict[str, Any]]:
+        """Yield the objects under ``name`` of all pages at ``path``.  Raises what ``get`` raises."""
+        start: str | None = ""
+        while start is not None:
+            page = self.get(path, {"start": start, **fields})
+            yield from self.objects(page, name)
+            start = self._following(page, start)
+
+    def objects(self, page: dict[str, Any], name: str) -> list[dict[str, Any]]:
+        """Return the objects under ``name`` of a page.  Raises HubError."""
+        found = page[name]
+        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+            raise HubError(f"the hub at {self._url} sent no list of objects as {name!r}: {shown(found)}", hint=_CHECK)
+        return found
+
+    def _following(self, page: dict[str, Any], start: str) -> str | None:
+        """Return where the page after one begins, None behind the last.  Raises HubError."""
+        found = page["next"]
+        if found is None or (isinstance(found, str) and found != start):
+            return found
+        raise HubError(f"the hub at {self._url} sent no place of a next page: {shown(found)}", hint=_CHECK)
 
     def _refused(self, path: str, answered: _Answered) -> HubError:
         """Return the error for an answer that is not the one that was asked for."""
@@ -275,18 +299,25 @@ class HubClient:
     def counts(self) -> list[dict[str, Any]]:
         """Return group, stream, entries, records and bytes of each stream.  Raises what ``get`` raises."""
         found: dict[tuple[str, str], dict[str, Any]] = {}
-        place: str | None = ""
-        while place is not None:
-            page = self.get("/hub/counts", {"start": place, "limit": str(_PAGE_STREAMS)})
-            for row in page["streams"]:
-                known = found.setdefault(
-                    (row["group"], row["stream"]),
-                    {"group": row["group"], "stream": row["stream"], "entries": 0, "records": 0, "bytes": 0},
-                )
-                for name in ("entries", "records", "bytes"):
-                    known[name] += row[name]
-            place = page["next"]
+        for row in self.rows("/hub/counts", "streams", limit=str(_PAGE_STREAMS)):
+            group, stream = str(row["group"]), str(row["stream"])
+            known = found.setdefault(
+                (group, stream), {"group": group, "stream": stream, "entries": 0, "records": 0, "bytes": 0}
+            )
+            for name in ("entries", "records", "bytes"):
+                known[name] += self._number(row[name])
         return [row for _, row in sorted(found.items())]
+
+    def _number(self, found: object) -> int:
+        if isinstance(found, int):
+            return found
+        raise HubError(f"the hub at {self._url} sent no count: {shown(found)}", hint=_CHECK)
+
+    def _bytes(self, found: object) -> bytes:
+        if isinstance(found, str):
+            with contextlib.suppress(ValueError):
+                return base64.b64decode(found)
+        raise HubError(f"the hub at {self._url} sent no body of a message: {shown(found)}", hint=_CHECK)
 
     def records(self, group: str, stream: str, start: int | str) -> Iterator[dict[str, Any] | None]:
         """Yield records with ``body`` as bytes, and None whenever there are no more records for now.
@@ -298,8 +329,8 @@ class HubClient:
         while True:
             fields = {"group": group, "stream": stream, "start": place, "limit": str(_PAGE_RECORDS)}
             page = self.get("/hub/records", fields)
-            for record in page["records"]:
-                record["body"] = base64.b64decode(record["body"])
+            for record in self.objects(page, "records"):
+                record["body"] = self._bytes(record["body"])
                 yield record
             if not page["records"]:
                 yield None
@@ -317,24 +348,24 @@ def _bearer(token: str) -> str:
 
 
 class _Answer(dict[str, Any]):
-    """Hold the object of an answer; to ask for a name that it has not got raises ``error``: it is another server's."""
+    """Hold an object of an answer; to ask for a name that it has not got raises ``error()``: it is another server's."""
 
-    def __init__(self, found: dict[str, Any], error: HubError) -> None:
+    def __init__(self, found: dict[str, Any], error: Callable[[], HubError]) -> None:
         super().__init__(found)
         self._error = error
 
     def __missing__(self, name: str) -> Any:
-        raise self._error
+        raise self._error()
 
 
 def _is_stream(response: BaseHTTPResponse) -> bool:
     return response.status == _OK and response.headers.get("content-type", "") == _STREAM
 
 
-def _object(body: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of an answer, None if it is none."""
+def _object(body: bytes, made: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> dict[str, Any] | None:
+    """Return the JSON object of an answer, None if it is none; ``made`` gives each object in it its class."""
     try:
-        answer = json.loads(body.decode())
+        answer = json.loads(body.decode(), object_hook=made)
     except (ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None

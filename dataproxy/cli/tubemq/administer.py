@@ -130,9 +130,5 @@ app.command("move")(change.move)
 
 
 def _pages(client: HubClient, what: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all pages."""
-    start: str | None = ""
-    while start is not None:
-        page = client.get(f"/hub/tubemq/{what}", {"start": start, "limit": str(_PAGE)})
-        yield from page[what]
-        start = page["next"]
+    """Return the rows of all pages."""
+    return client.rows(f"/hub/tubemq/{what}", what, limit=str(_PAGE))

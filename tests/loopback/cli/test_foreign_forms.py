@@ -1,0 +1,57 @@
+"""Answers of a hub that have the right names, and something else behind them: errors with a name, no tracebacks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dataproxy.cli.app import app
+from tests.campaigns.httppeers.answers import HostileAnswer, HostileServer
+
+COMMANDS = {
+    "stats": "streams",
+    "tail g s": "records",
+    "clients": "clients",
+    "groups": "groups",
+    "locks": "locks",
+    "transactions": "transactions",
+    "tubemq groups": "groups",
+}
+FORMS: dict[str, Any] = {
+    "a number": 5,
+    "nothing": None,
+    "a text": "x",
+    "an object": {"a": 1},
+    "numbers": [5],
+    "lists": [[]],
+    "objects without names": [{}],
+    "objects of other values": [{"group": 5, "stream": None, "entries": "x", "body": "x", "records": 1, "bytes": 1}],
+}
+
+
+def asked(command: str, answer: dict[str, Any]) -> tuple[int, str]:
+    body = json.dumps(answer).encode()
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+    with HostileServer(HostileAnswer(head + body)) as server:
+        found = CliRunner().invoke(app, [*command.split(), "--hub", f"http://127.0.0.1:{server.port}"])
+    assert found.exception is None or isinstance(found.exception, SystemExit)
+    return found.exit_code, found.stderr
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_another_form_is_an_error_with_a_name(command: str, form: str) -> None:
+    code, said = asked(command, {COMMANDS[command]: FORMS[form], "next": None})
+    assert code == 1
+    assert "check that --hub is the Manager port of a dataproxy hub" in said
+
+
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one != "tail g s"])
+@pytest.mark.parametrize("place", ["again", 5, [], True])
+def test_a_page_that_follows_itself_ends_the_command(command: str, place: Any) -> None:
+    code, said = asked(command, {COMMANDS[command]: [], "next": place})
+    assert code == 1
+    assert "no place of a next page" in said
