@@ -50,13 +50,14 @@ _CLOSE_S: Final = 10.0
 class Producer:
     """Send messages to topics of RocketMQ 4.x.  Any thread.
 
-    ``target``: name servers, ``rocketmq://names1:9876,names2:9876``.  ``group``: the producer's, which a broker knows
-    it by.  Each accepted message has one result within ``delivery_timeout`` seconds: it is tried again, where it can be
-    at another broker, as long as that can help.  ``buffer_bytes`` bounds the messages without a result; ``send`` waits
-    up to ``max_block`` seconds for room.  Bodies of ``compress_above`` bytes and more travel compressed by zlib; 0:
-    none do.  With the target ``rocketmqs://...`` connections are encrypted: ``tls_ca`` has the authorities (empty: the
-    system's), ``tls_certificate``, ``tls_key`` and ``tls_key_password`` are the producer's own, ``tls_verify`` is
-    ``full``, ``chain`` (any host) or ``none``.
+    ``target``: name servers, ``rocketmq://names1:9876,names2:9876``.  ``group``: the producer's, which a broker
+    knows it by.  Each accepted message has one result within ``delivery_timeout`` seconds: it is tried again,
+    where it can be at another broker, as long as that can help.  ``buffer_bytes`` bounds the memory of messages
+    without a result (body, properties, and 512 bytes each); ``send`` waits up to ``max_block`` seconds for room.
+    Bodies of ``compress_above`` bytes and more travel compressed by zlib; 0: none do.  With the target
+    ``rocketmqs://...`` connections are encrypted: ``tls_ca`` has the authorities (empty: the system's),
+    ``tls_certificate``, ``tls_key`` and ``tls_key_password`` are the producer's own, ``tls_verify`` is ``full``,
+    ``chain`` (any host) or ``none``.
 
     Raises ConfigError, InvalidMessageError (code BAD_NAME).  Nothing is connected before the first message.
     """

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -199,6 +200,18 @@ def test_room_is_bounded() -> None:
         assert producer.report().accepted == 1
         with pytest.raises(FlushTimeout):
             producer.flush(0.01)
+        producer.close(0)
+
+
+def test_small_messages_count_as_the_memory_they_take() -> None:
+    """Each takes some 500 bytes beside its body: what waits for a slow broker would take ten times the bound."""
+    with RocketServer({"t": 1}) as server:
+        producer = make(server, buffer_bytes=1 << 20, max_block=0, request_timeout=20, delivery_timeout=20)
+        server.on[SEND] = lambda client, fields, body: None
+        with pytest.raises(BufferFullError):
+            deque((producer.send("t", b"x") for _ in range(10_000)), maxlen=0)
+        report = producer.report()
+        assert 1000 < report.pending < 2048 and report.buffered_bytes <= 1 << 20
         producer.close(0)
 
 

@@ -10,7 +10,7 @@ cdef class Send(Request):
     cdef public str _id
     cdef public Encoded _content    # None when there is a result
     cdef public Py_ssize_t _count   # of messages
-    cdef public Py_ssize_t _size    # bytes
+    cdef public Py_ssize_t _size    # bytes of memory
     cdef public double _begun       # seconds of the monotonic clock, as all times here
     cdef public double _deadline    # set when it is accepted
     cdef public double _ended       # when it had its answer

@@ -26,6 +26,7 @@ __all__ = ["NO_QUEUE", "Send", "Sends"]
 
 cdef enum:
     QUEUES = 4                  # of a topic that a send makes
+    COST = 512                  # bytes that a message takes beside its body and its properties, as measured
 
 cdef double LOOK_S = 0.25       # between two looks for messages that wait too long
 
@@ -44,7 +45,7 @@ cdef class Send(Request):
     def __init__(self, str topic not None, Encoded content not None, Py_ssize_t count, Sends handler not None):
         self._topic, self._content, self._count, self._handler = topic, content, count, handler
         self._id = content.id
-        self._size = len(content.body) + len(content.properties)
+        self._size = len(content.body) + len(content.properties) + COST
         self._begun = self._deadline = now_s()
         self._avoided = self._why = ""
 
