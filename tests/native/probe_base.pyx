@@ -15,7 +15,7 @@ from dataproxy._core.pack.pack cimport (
 from dataproxy._core.base.rand cimport rand_below
 from dataproxy._core.base.status cimport ST_OK, status_name
 from dataproxy._core.base.timers cimport (
-    Timer, Timers, timer_init, timers_arm, timers_cancel, timers_free, timers_init, timers_next, timers_pop,
+    Timer, Timers, timer_init, timers_arm, timers_cancel, timers_init, timers_next, timers_pop,
 )
 from dataproxy._core.plat.atomic cimport atomic_add
 
@@ -34,12 +34,9 @@ cdef class TimerHeap:
         for i in range(5000):
             timer_init(&self.nodes[i], i, NULL)
 
-    def __dealloc__(self):
-        timers_free(&self.heap)
-
     def arm(self, int i, int64_t due):
         """Arm or move timer ``i``."""
-        return timers_arm(&self.heap, &self.nodes[i], due)
+        timers_arm(&self.heap, &self.nodes[i], due)
 
     def cancel(self, int i):
         """Disarm timer ``i``."""
@@ -47,7 +44,7 @@ cdef class TimerHeap:
 
     def armed(self, int i):
         """Tell whether timer ``i`` is armed."""
-        return self.nodes[i].slot >= 0
+        return bool(self.nodes[i].armed)
 
     def pop(self, int64_t now):
         """Return (number, due) of the first timer that is due, or None."""
@@ -171,7 +168,7 @@ cdef class Pool:
         cdef Pack* p = pool_take(&self.pool, head, cap)
         if p == NULL:
             raise MemoryError
-        assert p.count == 0 and p.body_n == 0 and p.pack_result == NULL and p.conn == -1 and p.timer.slot == -1
+        assert p.count == 0 and p.body_n == 0 and p.pack_result == NULL and p.conn == -1 and not p.timer.armed
         p.stream = <void*><uintptr_t>ident
         list_push(&self.list, p)
         return p.cap

@@ -368,7 +368,7 @@ cdef class Connections:
             out.append({
                 "ident": <int64_t><uintptr_t>p.stream, "outcome": p.outcome, "code": p.code, "attempts": p.attempts,
                 "open_attempts": p.open_attempts, "refused": p.refused, "node": p.node.decode(),
-                "armed": p.timer.slot >= 0,
+                "armed": bool(p.timer.armed),
                 "text": p.error_text.decode("utf-8", "replace") if p.error_text != NULL else "",
                 "seq": p.seq, "parts": self.parts(p), "items": p.buf[p.head:p.head + p.body_n],
             })

@@ -22,7 +22,7 @@ def test_any_sequence_of_calls_behaves_like_a_sorted_list(ops: list[tuple[str, i
     model: dict[int, int] = {}
     for what, a, b in ops:
         if what == "arm":
-            assert heap.arm(a, b) == 0
+            heap.arm(a, b)
             model[a] = b
         elif what == "cancel":
             heap.cancel(a)

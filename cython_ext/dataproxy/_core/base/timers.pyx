@@ -1,120 +1,130 @@
-"""Binary min-heap of deadlines.  One heap belongs to one thread; time is an argument.
+"""Min-heap of deadlines.  One heap belongs to one thread; time is an argument.
+
+A pairing heap (M. Fredman, R. Sedgewick, D. Sleator, R. Tarjan, Algorithmica 1, 1986): a tree in which no node is due
+before its parent.  To arm a node or to move it to an earlier time takes a constant number of steps, to take one out a
+number that on average grows with the logarithm of the nodes.
 
 Locality: the thread that owns the heap.  Locks: none.
 """
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, realloc
-
-from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 
 
 cdef void timers_init(Timers* t) noexcept nogil:
-    """Make an empty heap."""
-    t.heap = NULL
+    """Make an empty heap; its nodes belong to others, so it has nothing to release."""
+    t.first = NULL
     t.n = 0
-    t.cap = 0
-
-
-cdef void timers_free(Timers* t) noexcept nogil:
-    """Release the heap (the nodes belong to others)."""
-    free(t.heap)
-    timers_init(t)
 
 
 cdef void timer_init(Timer* node, int kind, void* owner) noexcept nogil:
     """Make an idle node."""
     node.due_us = 0
-    node.slot = NOT_ARMED
+    node.child = node.next = node.before = NULL
+    node.armed = False
     node.kind = kind
     node.owner = owner
 
 
-cdef inline void _place(Timers* t, int64_t slot, Timer* node) noexcept nogil:
-    t.heap[slot] = node
-    node.slot = slot
+cdef inline Timer* _meld(Timer* a, Timer* b) noexcept nogil:
+    """Make one tree of two, and return its root."""
+    cdef Timer* root = a
+    cdef Timer* below = b
+    if b.due_us < a.due_us:
+        root, below = b, a
+    below.before = root
+    below.next = root.child
+    if root.child != NULL:
+        root.child.before = below
+    root.child = below
+    return root
 
 
-cdef void _rise(Timers* t, int64_t slot) noexcept nogil:
-    cdef Timer* node = t.heap[slot]
-    cdef int64_t parent
-    while slot > 0:
-        parent = (slot - 1) // 2
-        if t.heap[parent].due_us <= node.due_us:
-            break
-        _place(t, slot, t.heap[parent])
-        slot = parent
-    _place(t, slot, node)
-
-
-cdef void _sink(Timers* t, int64_t slot) noexcept nogil:
-    cdef Timer* node = t.heap[slot]
-    cdef int64_t child
-    while True:
-        child = 2 * slot + 1
-        if child >= t.n:
-            break
-        if child + 1 < t.n and t.heap[child + 1].due_us < t.heap[child].due_us:
-            child += 1
-        if t.heap[child].due_us >= node.due_us:
-            break
-        _place(t, slot, t.heap[child])
-        slot = child
-    _place(t, slot, node)
-
-
-cdef int timers_arm(Timers* t, Timer* node, int64_t due_us) noexcept nogil:
-    """Arm or move ``node`` to ``due_us``; ST_OK or ST_NO_MEMORY."""
-    cdef Timer** grown
-    cdef int64_t cap
-    if node.slot == NOT_ARMED:
-        if t.n == t.cap:
-            cap = t.cap * 2 if t.cap else 64
-            grown = <Timer**>realloc(t.heap, <size_t>cap * sizeof(Timer*))
-            if grown == NULL:
-                return ST_NO_MEMORY
-            t.heap = grown
-            t.cap = cap
-        node.due_us = due_us
-        _place(t, t.n, node)
-        t.n += 1
-        _rise(t, node.slot)
-        return ST_OK
-    if due_us < node.due_us:
-        node.due_us = due_us
-        _rise(t, node.slot)
+cdef inline void _cut(Timer* node) noexcept nogil:
+    """Take a node that has a parent out of its tree, with all below it."""
+    if node.before.child == node:
+        node.before.child = node.next
     else:
+        node.before.next = node.next
+    if node.next != NULL:
+        node.next.before = node.before
+    node.next = node.before = NULL
+
+
+cdef Timer* _meld_all(Timer* first) noexcept nogil:
+    """Make one tree of a node's children, and return its root; NULL has none.
+
+    Two by two from the front, and what comes of that from the back: in this order the average holds.
+    """
+    cdef Timer* pairs = NULL        # the last one first, by `next`
+    cdef Timer* root = NULL
+    cdef Timer* a
+    cdef Timer* b
+    while first != NULL:
+        a = first
+        b = a.next
+        first = NULL
+        a.next = a.before = NULL
+        if b != NULL:
+            first = b.next
+            b.next = b.before = NULL
+            a = _meld(a, b)
+        a.next = pairs
+        pairs = a
+    while pairs != NULL:
+        a = pairs
+        pairs = a.next
+        a.next = NULL
+        root = a if root == NULL else _meld(root, a)
+    return root
+
+
+cdef inline void _add(Timers* t, Timer* node) noexcept nogil:
+    t.first = node if t.first == NULL else _meld(t.first, node)
+
+
+cdef void timers_arm(Timers* t, Timer* node, int64_t due_us) noexcept nogil:
+    """Arm ``node`` for ``due_us``, or move it there."""
+    if node.armed and due_us > node.due_us and node.child != NULL:
+        timers_cancel(t, node)      # some below it may be due before it now
+    if not node.armed:
+        node.armed = True
         node.due_us = due_us
-        _sink(t, node.slot)
-    return ST_OK
+        t.n += 1
+        _add(t, node)
+        return
+    if due_us < node.due_us and node.before != NULL:
+        _cut(node)
+        node.due_us = due_us
+        _add(t, node)
+    node.due_us = due_us
 
 
 cdef void timers_cancel(Timers* t, Timer* node) noexcept nogil:
     """Disarm ``node``; does nothing if it is not armed."""
-    cdef int64_t slot = node.slot
-    cdef Timer* last
-    if slot == NOT_ARMED:
+    cdef Timer* below
+    if not node.armed:
         return
-    node.slot = NOT_ARMED
+    below = _meld_all(node.child)
+    node.child = NULL
+    if node.before == NULL:
+        t.first = below
+    else:
+        _cut(node)
+        if below != NULL:
+            _add(t, below)
+    node.armed = False
     t.n -= 1
-    last = t.heap[t.n]
-    if last == node:
-        return
-    _place(t, slot, last)
-    _rise(t, slot)
-    _sink(t, last.slot)
 
 
 cdef Timer* timers_pop(Timers* t, int64_t now_us) noexcept nogil:
     """Take the first node that is due at ``now_us``, or NULL."""
-    cdef Timer* node
-    if t.n == 0 or t.heap[0].due_us > now_us:
+    cdef Timer* node = t.first
+    if node == NULL or node.due_us > now_us:
         return NULL
-    node = t.heap[0]
     timers_cancel(t, node)
     return node
 
 
 cdef int64_t timers_next(const Timers* t) noexcept nogil:
     """Return the time in microseconds at which the first node is due, or -1 without one."""
-    return t.heap[0].due_us if t.n else -1
+    return t.first.due_us if t.first != NULL else -1

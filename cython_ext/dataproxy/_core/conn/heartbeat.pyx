@@ -23,7 +23,7 @@ cdef void heartbeat_at(ConnectionPool* pool, Connection* conn, int64_t at_us) no
     if pool.config.heartbeat_us == 0 or conn.heartbeat_at_us <= at_us:
         return
     conn.heartbeat_at_us = at_us
-    if conn.timer.slot < 0 or at_us < conn.timer.due_us:
+    if not conn.timer.armed or at_us < conn.timer.due_us:
         timers_arm(&pool.timers, &conn.timer, at_us)
 
 

@@ -18,7 +18,7 @@ from dataproxy._core.pack.pack cimport (
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport (
-    Timer, timer_init, timers_arm, timers_cancel, timers_free, timers_init, timers_pop,
+    Timer, timer_init, timers_arm, timers_cancel, timers_init, timers_pop,
 )
 from dataproxy._core.base.address cimport Address
 from dataproxy._core.conn.balance.router cimport (
@@ -89,7 +89,6 @@ cdef void connections_free(ConnectionPool* pool) noexcept nogil:
     free(pool.health)
     free(pool.medians)
     inflight_free(&pool.in_flight)
-    timers_free(&pool.timers)
     memset(pool, 0, sizeof(ConnectionPool))
 
 

@@ -49,7 +49,7 @@ cdef void progress_wrote(ConnectionPool* pool, Connection* conn, int64_t now_us)
     cdef int64_t look = now_us + look_every_us(&pool.config)
     conn.waits = True
     conn.moved_us = now_us
-    if conn.timer.slot < 0 or look < conn.timer.due_us:
+    if not conn.timer.armed or look < conn.timer.due_us:
         timers_arm(&pool.timers, &conn.timer, look)
 
 

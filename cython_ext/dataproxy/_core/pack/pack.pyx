@@ -265,8 +265,7 @@ cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil:
     dp_assert(p.state == PK_OPEN or p.state == PK_SETTLED,
               "a pack that is given back is open or settled: state=%d, seq=%u", p.state, p.seq)
     dp_assert(p.next == NULL and p.prev == NULL, "a pack that is given back is in no list: seq=%u", p.seq)
-    dp_assert(p.timer.slot < 0, "a pack that is given back has no timer: timer.slot=%d, seq=%u",
-              <int>p.timer.slot, p.seq)
+    dp_assert(not p.timer.armed, "a pack that is given back has no timer: due_us=%ld, seq=%u", p.timer.due_us, p.seq)
     dp_assert(p.asked_more == NULL, "a pack that is given back has no attempts: n_asked=%d, seq=%u", p.n_asked, p.seq)
     if p.pack_result != NULL:
         pack_result_release(p.pack_result)
