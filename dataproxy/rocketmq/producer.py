@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from dataproxy.errors import (
@@ -137,7 +137,7 @@ class Producer:
         size = 0
         for one in _several(messages):
             message = one if isinstance(one, Message) else Message(one)
-            if message.delay_level:
+            if type(message.delay_level) is not int or message.delay_level:
                 raise InvalidMessageError("a message of a batch has a delay_level", hint="send it by itself")
             first = message if first is None else first
             items.append(encode_message(message, next(self._ids), 0))
@@ -318,15 +318,16 @@ class Producer:
         return found[(next(_turns) if key is None else _bucket(key)) % len(found)]
 
 
-def _several(messages: Iterable[Message | bytes]) -> Iterable[Message | bytes]:
-    """Return what is a batch.  Raises InvalidMessageError: it is one message, or nothing that has messages."""
-    if isinstance(messages, (Message, str, bytes, bytearray, memoryview, Mapping)) or not (
-        hasattr(messages, "__iter__") or hasattr(messages, "__getitem__")
-    ):
-        raise InvalidMessageError(
-            f"messages {shown(messages)} are no batch", hint="give a list of bytes or Message; `send` takes one message"
-        )
-    return messages
+def _several(messages: Iterable[Message | bytes]) -> Iterator[Message | bytes]:
+    """Return what is in a batch.  Raises InvalidMessageError: it is one message, or nothing that has messages."""
+    try:
+        if not isinstance(messages, (Message, str, bytes, bytearray, memoryview, Mapping)):
+            return iter(messages)
+    except (TypeError, ValueError):  # a class, an array without a dimension, a closed file
+        pass
+    raise InvalidMessageError(
+        f"messages {shown(messages)} are no batch", hint="give a list of bytes or Message; `send` takes one message"
+    )
 
 
 _turns = itertools.count()

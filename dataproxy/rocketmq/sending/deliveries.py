@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dataproxy._core.remoting.answers import SendAnswer
 from dataproxy._core.remoting.sends import Send
@@ -91,6 +91,14 @@ class Delivery(Send):
                 self._callbacks = [*(self._callbacks or ()), callback]
                 return
         self._call(callback)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Delivery belongs to its producer and cannot be copied or pickled; use its result")
+
+    def __repr__(self) -> str:
+        found = self._result
+        state = "pending" if found is None else "failed" if isinstance(found, DataProxyError) else "delivered"
+        return f"<Delivery of {self._id} to {self._topic!r}, {state}>"
 
     def _wait(self, timeout: float | timedelta | None) -> SendAnswer | Delivered | DataProxyError:
         patience = None if timeout is None else limit(timeout)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
+import numpy as np
 import pytest
 
 from dataproxy.errors import ConfigError, DataProxyError, InvalidMessageError
@@ -141,10 +142,16 @@ def test_an_option_of_a_wrong_type_is_an_error_of_the_package(clients: Clients, 
     assert refused(lambda value: kind(**{**made, name: value})) >= 5
 
 
-@pytest.mark.parametrize("value", [None, 5, b"x", "x", Message(b"x"), {"a": b"x"}])
+@pytest.mark.parametrize("value", [None, 5, b"x", "x", Message(b"x"), {"a": b"x"}, bytes, np.array(5)])
 def test_what_is_no_batch_is_named_with_the_way_out(clients: Clients, value: Any) -> None:
     with pytest.raises(InvalidMessageError, match=r"messages .* are no batch; give a list of bytes or Message"):
         clients.producer.send_batch("T", value)
+
+
+@pytest.mark.parametrize("level", [1, None, np.array([0, 0]), "0", 0.0])
+def test_a_message_of_a_batch_has_no_delay(clients: Clients, level: Any) -> None:
+    with pytest.raises(InvalidMessageError, match="a message of a batch has a delay_level"):
+        clients.producer.send_batch("T", [b"a", Message(b"b", delay_level=level)])
 
 
 def test_a_batch_may_come_from_an_iterator(clients: Clients) -> None:

@@ -247,3 +247,13 @@ def test_clients_cannot_be_copied(way: Callable[[object], object]) -> None:
             with pytest.raises(TypeError, match=f"a {type(one).__name__} owns threads and sockets"):
                 way(one)
             one.close()
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_delivery_says_what_it_is_and_cannot_be_copied(way: Callable[[object], object]) -> None:
+    with RocketServer({"t": 1}) as server, Producer(server.target) as producer:
+        sent = producer.send("t", b"x")
+        sent.result(20)
+        assert repr(sent) == f"<Delivery of {sent.id} to 't', delivered>"
+        with pytest.raises(TypeError, match="a Delivery belongs to its producer"):
+            way(sent)
