@@ -162,7 +162,7 @@ def test_two_members_share_a_topic() -> None:
         assert eventually(lambda: len({server.owner("g", "one", i) for i in range(4)} - {None}) == 2)
         for i in range(40):
             server.put("one", b"%d" % i, partition=i % 4)
-        assert eventually(lambda: all((server.confirmed("g", "one", i) or 0) >= 36 * INDEX for i in range(4)))
+        assert eventually(lambda: all((server.confirmed("g", "one", i) or 0) >= (37 + i) * INDEX for i in range(4)))
         found = []
         for process in processes:
             process.send_signal(signal.SIGINT)
