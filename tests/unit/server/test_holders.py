@@ -1,4 +1,7 @@
-"""Who pays for the memory of a server loop: the address that holds the most, there the one longest without progress."""
+"""Who pays for the memory of a server loop: the address that holds the most.
+
+There it is the one longest without progress, of those that never made any if there are such.
+"""
 
 import random
 
@@ -18,9 +21,12 @@ class Model:
     def __init__(self) -> None:
         self.address: dict[int, str] = {}
         self.held: dict[int, int] = {}  # by progress; who holds nothing is not in it
+        self.proven: set[int] = set()  # who has made progress
 
     def set(self, session: int, held: int, progress: bool) -> None:
         """Enter what a session holds."""
+        if progress:
+            self.proven.add(session)
         if progress or not held:
             self.held.pop(session, None)
         if held:
@@ -39,7 +45,7 @@ class Model:
             return False
         mean = most / len(mine)
         able = [one for one in self.held if self.address[one] == self.address[session] and 2 * self.held[one] >= mean]
-        return able[0] == session
+        return next((one for one in able if one not in self.proven), able[0]) == session
 
 
 @given(
@@ -64,6 +70,7 @@ def test_accounts_agree_with_a_list(steps):
         elif kind == "leave" and known:
             accounts.leave(session)
             model.set(session, 0, True)
+            model.proven.discard(session)
             del model.address[session]
         elif kind == "set" and known:
             accounts.set(session, held, progress)

@@ -92,6 +92,23 @@ def test_among_holders_the_longest_without_a_frame_pays():
         assert not steady.closed
 
 
+def test_who_has_completed_a_frame_is_waited_for_before_those_who_never_have():
+    """A busy machine may hold up an honest frame for longer than hostile ones last, which come again and again."""
+    with ByHand(queue_bytes=1 << 20, max_frame=262_144) as server:
+        honest = server.connect("10.0.0.1")
+        honest.say(HEARTBEAT)
+        server.rounds()
+        frame = binary_frame(1, [b"x" * 200_000])
+        honest.say(frame[:-1])
+        server.rounds()
+        half_sent(server, 24, 262_144, "10.0.0.1")
+        assert not honest.closed
+        honest.say(frame[-1:])
+        server.rounds()
+        assert server.stats()["entries"] == 1
+        assert server.stats()["closed"]["memory"] >= 20
+
+
 def test_an_address_that_holds_little_is_left_alone():
     with ByHand(queue_bytes=1 << 20, max_frame=262_144) as server:
         patient = half_sent(server, 1, 100_000, "10.0.0.7")[0]

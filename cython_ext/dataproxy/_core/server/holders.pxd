@@ -1,7 +1,8 @@
 """Memory of a server loop held by peers: half-received frames and unread answers, by connection and by address.
 
 Each kind has a bound over all connections.  When it is exceeded, a connection of the address that holds the most is
-closed: the one that has been without progress for the longest time.  So no peer is closed for memory of others.
+closed: of those that never made progress, else of all, the one that has been without it for the longest time.  So no
+peer is closed for memory of others.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -20,6 +21,7 @@ ctypedef struct Holding:    # of one connection and kind
     Holding* next
     uint64_t session        # whose it is
     int64_t bytes
+    bint proven             # it has made progress: completed a frame, or taken answers
 
 
 ctypedef struct Holder:     # one address: an IPv4 address, or the network of an IPv6 one

@@ -140,6 +140,8 @@ cdef void holders_set(Holders* h, Holder* holder, Holding* holding, HoldingKind 
     """
     cdef int64_t more = bytes - holding.bytes
     cdef bint listed = holding.bytes > 0
+    if progress:
+        holding.proven = True
     h.bytes[<int>kind] += more
     holder.bytes[<int>kind] += more
     holding.bytes = bytes
@@ -182,13 +184,15 @@ cdef void _unlist(Holder* holder, Holding* holding, HoldingKind kind) noexcept n
 cdef Holding* holders_payer(Holders* h, HoldingKind kind) noexcept nogil:
     """Return the holding to close: of the address that holds the most, the one longest without progress.
 
-    Connections that hold less than half of their address's mean are skipped: many of them would have to be closed to
+    One that never made progress is closed before one that did: a busy machine may hold up the frame of an honest peer
+    for longer than connections of a hostile one last, which come again and again.  Connections that hold less than half of their address's mean are skipped: many of them would have to be closed to
     free as much memory as one of the others.
     Locality: server loop.
     """
     cdef Holder* most = NULL
     cdef Holder* holder
     cdef Holding* holding
+    cdef Holding* proven = NULL
     cdef size_t i
     for i in range(h.size):
         holder = h.buckets[i]
@@ -199,6 +203,11 @@ cdef Holding* holders_payer(Holders* h, HoldingKind kind) noexcept nogil:
     if most == NULL:
         return NULL
     holding = most.first[<int>kind]
-    while 2 * holding.bytes * most.count[<int>kind] < most.bytes[<int>kind]:
-        holding = holding.next      # one of them holds the mean or more
-    return holding
+    while holding != NULL:
+        if 2 * holding.bytes * most.count[<int>kind] >= most.bytes[<int>kind]:
+            if not holding.proven:
+                return holding
+            if proven == NULL:
+                proven = holding
+        holding = holding.next
+    return proven       # one of them holds the mean or more
