@@ -222,13 +222,7 @@ class HubClient:
         )  # fmt: skip
         if _is_stream(response):
             return _Answered(response.status, b"", response)
-        try:
-            body = calls.read(response)
-        except BaseException:
-            response.close()
-            raise
-        response.release_conn()
-        return _Answered(response.status, body)
+        return _Answered(response.status, calls.read(response))
 
     def follow(self, path: str, after: int, tell: Callable[[str], None]) -> Iterator[Message]:
         """Yield the messages of a stream of events, from those behind the number ``after`` on, without end.

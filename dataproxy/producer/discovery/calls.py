@@ -95,9 +95,18 @@ class Calls:
     def read(self, response: urllib3.BaseHTTPResponse) -> bytes:
         """Return the whole body of an answer that came without ``preload_content``, unpacked.
 
-        Raises TooLargeError, and urllib3's HTTPError for a body that breaks off, or that is packed in a way that no
-        server does unasked.
+        Its connection goes back to the pool, or is closed if this raises: TooLargeError, and urllib3's HTTPError for a
+        body that breaks off, or that is packed in a way that no server does unasked.
         """
+        try:
+            body = self._unpacked(response)
+        except BaseException:
+            response.close()
+            raise
+        response.release_conn()
+        return body
+
+    def _unpacked(self, response: urllib3.BaseHTTPResponse) -> bytes:
         name = response.headers.get("content-encoding", "").strip().lower()
         if name not in {"", "identity", *_PACKED}:
             raise urllib3.exceptions.DecodeError(f"the answer is packed as {name[:_SHOWN]!r}, which nobody asked for")

@@ -249,12 +249,7 @@ class HubClient:
             redirect=False,
             preload_content=False,
         )
-        try:
-            body = calls.read(response)
-        except BaseException:
-            response.close()
-            raise
-        response.release_conn()
+        body = calls.read(response)
         return response.status, response.headers.get("retry-after", ""), body
 
     def _unreachable(self, error: Exception) -> TransportError:
