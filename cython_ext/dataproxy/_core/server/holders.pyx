@@ -185,8 +185,9 @@ cdef Holding* holders_payer(Holders* h, HoldingKind kind) noexcept nogil:
     """Return the holding to close: of the address that holds the most, the one longest without progress.
 
     One that never made progress is closed before one that did: a busy machine may hold up the frame of an honest peer
-    for longer than connections of a hostile one last, which come again and again.  Connections that hold less than half of their address's mean are skipped: many of them would have to be closed to
-    free as much memory as one of the others.
+    for longer than connections of a hostile one last, which come again and again.  Connections that hold less than half
+    of their address's mean are skipped: many of them would have to be closed to free as much memory as one of the
+    others.
     Locality: server loop.
     """
     cdef Holder* most = NULL
