@@ -483,11 +483,12 @@ cdef class Reader:
     def miss(self, size_t size):
         """Tell an event of so many bytes, more than there are; return whether that is known, and ends a wait."""
         cdef Slice none = slice_of(NULL, 0)
+        cdef bint whole
         if exchange_tell(&self.h.exchange, EK_TOLD, 1, 0, 0, none, slice_of(NULL, size)) != ST_NO_MEMORY:
             return False
         with nogil:
-            exchange_wait_events(&self.h.exchange, 1 << 62)
-        return self.h.exchange.missed
+            whole = exchange_wait_events(&self.h.exchange, 1 << 62)
+        return not whole
 
     def events(self):
         """Return (kind, number, code, detail, data, trace) of all events since the last call."""

@@ -273,9 +273,10 @@ cdef class ConsumerCore:
         cdef int64_t until = now_us() + _us(seconds)
         cdef Event* e
         cdef Event* following
+        cdef bint whole
         cdef list found = []
         with nogil:
-            exchange_wait_events(&loop.exchange, until)
+            whole = exchange_wait_events(&loop.exchange, until)
             e = exchange_events(&loop.exchange)
         while e != NULL:
             data = (<const char*>e.data)[:e.n]
@@ -283,7 +284,7 @@ cdef class ConsumerCore:
             following = e.next
             event_free(e)
             e = following
-        if loop.exchange.missed and not found:
+        if not whole and not found:
             raise MemoryError("there was no memory for an event of a consumer's connections")
         return found
 

@@ -116,7 +116,7 @@ cdef bint exchange_wait_ready(Exchange* x, const TubePack* settled, int64_t unti
 cdef void exchange_end(Exchange* x) noexcept nogil
 # The driver of the member.
 cdef Event* exchange_events(Exchange* x) noexcept nogil
-cdef void exchange_wait_events(Exchange* x, int64_t until_us) noexcept nogil
+cdef bint exchange_wait_events(Exchange* x, int64_t until_us) noexcept nogil
 cdef void exchange_call(Exchange* x) noexcept nogil
 # The fetching thread, but for what says otherwise.
 cdef Command* exchange_commands(Exchange* x, bint* stop) noexcept nogil

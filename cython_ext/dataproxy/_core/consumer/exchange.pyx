@@ -177,16 +177,19 @@ cdef Event* exchange_events(Exchange* x) noexcept nogil:
     return e
 
 
-cdef void exchange_wait_events(Exchange* x, int64_t until_us) noexcept nogil:
-    """Wait for events or a call, at most until then.  Locality: the driver."""
+cdef bint exchange_wait_events(Exchange* x, int64_t until_us) noexcept nogil:
+    """Wait for events or a call, at most until then; False: there was no memory for one.  Locality: the driver."""
     cdef timespec until
+    cdef bint whole
     _until(until_us, &until)
     pthread_mutex_lock(&x.lock)
     while x.first_event == NULL and not x.called and not x.missed:
         if pthread_cond_timedwait(&x.driven, &x.lock, &until) != 0:
             break
     x.called = False
+    whole = not x.missed
     pthread_mutex_unlock(&x.lock)
+    return whole
 
 
 cdef void exchange_call(Exchange* x) noexcept nogil:
