@@ -138,12 +138,10 @@ class HubClient:
 
     def _answer(self, path: str, method: str, headers: dict[str, str], **request: Any) -> dict[str, Any]:
         answered = self._answered(path, method, headers, **request)
-        answer = _object(answered.body)
+        answer = _object(answered.body, lambda found: _Answer(found, lambda: self._refused(path, answered)))
         if answered.status != _OK or answer is None or answer.get("success") is False:
             raise self._refused(path, answered)
-        made = _object(answered.body, lambda found: _Answer(found, lambda: self._refused(path, answered)))
-        assert made is not None, "it was an object a moment ago"
-        return made
+        return answer
 
     def rows(self, path: str, name: str, **fields: str) -> Iterator[dict[str, Any]]:
         """Yield the objects under ``name`` of all pages at ``path``.  Raises what ``get`` raises."""
