@@ -1,6 +1,6 @@
 """Who pays for the memory of a server loop: the address that holds the most.
 
-There it is the one longest without progress, of those that never made any if there are such.
+There it is the one longest without progress, of those that never made any unless those that did hold more.
 """
 
 import random
@@ -43,9 +43,14 @@ class Model:
         mine = sums.get(self.address.get(session, ""))
         if mine is None or sum(mine) != most:
             return False
-        mean = most / len(mine)
-        able = [one for one in self.held if self.address[one] == self.address[session] and 2 * self.held[one] >= mean]
-        return next((one for one in able if one not in self.proven), able[0]) == session
+        theirs = [one for one in self.held if self.address[one] == self.address[session]]
+        proven = [one for one in theirs if one in self.proven]
+        if 2 * sum(self.held[one] for one in proven) > most:
+            paying = proven
+        else:
+            paying = [one for one in theirs if one not in self.proven]
+        mean = sum(self.held[one] for one in paying) / len(paying)
+        return next(one for one in paying if 2 * self.held[one] >= mean) == session
 
 
 @given(

@@ -109,6 +109,24 @@ def test_who_has_completed_a_frame_is_waited_for_before_those_who_never_have():
         assert server.stats()["closed"]["memory"] >= 20
 
 
+def test_who_has_completed_nothing_yet_is_not_starved_by_those_who_completed_a_little():
+    """A heartbeat costs nothing: it does not buy all memory for as long as the connection lasts."""
+    with ByHand(queue_bytes=1 << 20, max_frame=262_144) as server:
+        squatters = [server.connect("10.0.0.1") for _ in range(24)]
+        for peer in squatters:
+            peer.say(HEARTBEAT)
+            server.rounds()
+            peer.say(whole(262_144)[:-1])
+            server.rounds()
+        frame = binary_frame(1, [b"x" * 200_000])
+        honest = server.connect("10.0.0.1")
+        for part in (frame[:100_000], frame[100_000:-1], frame[-1:]):
+            honest.say(part)
+            server.rounds()
+            assert not honest.closed
+        assert server.stats()["entries"] == 1
+
+
 def test_an_address_that_holds_little_is_left_alone():
     with ByHand(queue_bytes=1 << 20, max_frame=262_144) as server:
         patient = half_sent(server, 1, 100_000, "10.0.0.7")[0]

@@ -1,8 +1,9 @@
 """Memory of a server loop held by peers: half-received frames and unread answers, by connection and by address.
 
 Each kind has a bound over all connections.  When it is exceeded, a connection of the address that holds the most is
-closed: of those that never made progress, else of all, the one that has been without it for the longest time.  So no
-peer is closed for memory of others.
+closed: of those that never made progress or of those that did, whichever hold more, the one that has been without it
+for the longest time.  So no peer is closed for memory of others, and neither kind of connection can take all memory
+from the other.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -16,8 +17,12 @@ cdef enum HoldingKind:
     HOLDING_KINDS = 2
 
 
+cdef enum:
+    ROWS = 4                # of an address: for each kind of holding those without progress, and those with
+
+
 ctypedef struct Holding:    # of one connection and kind
-    Holding* prev           # of the same address, the longest without progress first; listed while bytes > 0
+    Holding* prev           # of the same address and row, the longest without progress first; listed while bytes > 0
     Holding* next
     uint64_t session        # whose it is
     int64_t bytes
@@ -28,10 +33,10 @@ ctypedef struct Holder:     # one address: an IPv4 address, or the network of an
     Holder* next            # in its bucket
     uint64_t name
     int64_t sessions
-    int64_t bytes[HOLDING_KINDS]
-    int64_t count[HOLDING_KINDS]
-    Holding* first[HOLDING_KINDS]
-    Holding* last[HOLDING_KINDS]
+    int64_t bytes[ROWS]
+    int64_t count[ROWS]
+    Holding* first[ROWS]
+    Holding* last[ROWS]
 
 
 ctypedef struct Holders:    # of one server loop

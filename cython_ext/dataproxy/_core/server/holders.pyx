@@ -119,17 +119,24 @@ cdef void holders_leave(Holders* h, Holder* holder) noexcept nogil:
     Locality: server loop.
     """
     cdef Holder** at = &h.buckets[_bucket(h, holder.name)]
+    cdef int row
     dp_assert(holder.sessions > 0, "an address that is left has a session: sessions=%ld", holder.sessions)
     holder.sessions -= 1
     if holder.sessions > 0:
         return
-    dp_assert(holder.bytes[0] == 0 and holder.bytes[1] == 0 and holder.count[0] == 0 and holder.count[1] == 0,
-              "an address without sessions holds nothing: frames=%ld, answers=%ld", holder.bytes[0], holder.bytes[1])
+    for row in range(ROWS):
+        dp_assert(holder.bytes[row] == 0 and holder.count[row] == 0,
+                  "an address without sessions holds nothing: row=%d, bytes=%ld", row, holder.bytes[row])
     while at[0] != holder:
         at = &at[0].next
     at[0] = holder.next
     h.count -= 1
     free(holder)
+
+
+cdef inline int64_t _held(const Holder* holder, HoldingKind kind) noexcept nogil:
+    """Return the bytes of one kind that an address holds.  Locality: server loop."""
+    return holder.bytes[2 * <int>kind] + holder.bytes[2 * <int>kind + 1]
 
 
 cdef void holders_set(Holders* h, Holder* holder, Holding* holding, HoldingKind kind, int64_t bytes,
@@ -138,77 +145,77 @@ cdef void holders_set(Holders* h, Holder* holder, Holding* holding, HoldingKind 
 
     Locality: server loop.
     """
-    cdef int64_t more = bytes - holding.bytes
+    cdef int row = 2 * <int>kind + holding.proven
     cdef bint listed = holding.bytes > 0
+    h.bytes[<int>kind] += bytes - holding.bytes
+    holder.bytes[row] -= holding.bytes
+    if listed and (progress or bytes == 0):
+        _unlist(holder, holding, row)
+        listed = False
     if progress:
         holding.proven = True
-    h.bytes[<int>kind] += more
-    holder.bytes[<int>kind] += more
+        row = 2 * <int>kind + 1
+    holder.bytes[row] += bytes
     holding.bytes = bytes
-    if listed and (progress or bytes == 0):
-        _unlist(holder, holding, kind)
-        listed = False
     if bytes > 0 and not listed:
-        _list(holder, holding, kind)
-    dp_assert(0 <= holder.bytes[<int>kind] <= h.bytes[<int>kind], "an address holds a part of all: %ld of %ld",
-              holder.bytes[<int>kind], h.bytes[<int>kind])
-    dp_assert(0 <= holder.count[<int>kind] <= holder.sessions, "count <= sessions: count=%ld, sessions=%ld",
-              holder.count[<int>kind], holder.sessions)
+        _list(holder, holding, row)
+    dp_assert(0 <= holder.bytes[row] and _held(holder, kind) <= h.bytes[<int>kind],
+              "an address holds a part of all: %ld of %ld", _held(holder, kind), h.bytes[<int>kind])
+    dp_assert(0 <= holder.count[row] <= holder.sessions, "count <= sessions: count=%ld, sessions=%ld",
+              holder.count[row], holder.sessions)
 
 
-cdef void _list(Holder* holder, Holding* holding, HoldingKind kind) noexcept nogil:
-    """Put a holding behind the others of its address.  Locality: server loop."""
+cdef void _list(Holder* holder, Holding* holding, int row) noexcept nogil:
+    """Put a holding behind the others of its address and row.  Locality: server loop."""
     holding.next = NULL
-    holding.prev = holder.last[<int>kind]
+    holding.prev = holder.last[row]
     if holding.prev != NULL:
         holding.prev.next = holding
     else:
-        holder.first[<int>kind] = holding
-    holder.last[<int>kind] = holding
-    holder.count[<int>kind] += 1
+        holder.first[row] = holding
+    holder.last[row] = holding
+    holder.count[row] += 1
 
 
-cdef void _unlist(Holder* holder, Holding* holding, HoldingKind kind) noexcept nogil:
+cdef void _unlist(Holder* holder, Holding* holding, int row) noexcept nogil:
     """Take a holding out.  Locality: server loop."""
     if holding.prev != NULL:
         holding.prev.next = holding.next
     else:
-        holder.first[<int>kind] = holding.next
+        holder.first[row] = holding.next
     if holding.next != NULL:
         holding.next.prev = holding.prev
     else:
-        holder.last[<int>kind] = holding.prev
-    holder.count[<int>kind] -= 1
+        holder.last[row] = holding.prev
+    holder.count[row] -= 1
 
 
 cdef Holding* holders_payer(Holders* h, HoldingKind kind) noexcept nogil:
     """Return the holding to close: of the address that holds the most, the one longest without progress.
 
-    One that never made progress is closed before one that did: a busy machine may hold up the frame of an honest peer
-    for longer than connections of a hostile one last, which come again and again.  Connections that hold less than half
-    of their address's mean are skipped: many of them would have to be closed to free as much memory as one of the
-    others.
+    Those that never made progress pay while they hold half of it or more: a busy machine may hold up the frame of an
+    honest peer for longer than connections of a hostile one last, which come again and again.  Else those that made
+    some pay: they may be hostile, too, after a heartbeat each, and would keep out whoever comes for ever.  Connections
+    that hold less than half of the mean of theirs are skipped: many of them would have to be closed to free as much
+    memory as one of the others.
     Locality: server loop.
     """
     cdef Holder* most = NULL
     cdef Holder* holder
     cdef Holding* holding
-    cdef Holding* proven = NULL
     cdef size_t i
+    cdef int row = 2 * <int>kind
     for i in range(h.size):
         holder = h.buckets[i]
         while holder != NULL:
-            if holder.bytes[<int>kind] > 0 and (most == NULL or holder.bytes[<int>kind] > most.bytes[<int>kind]):
+            if _held(holder, kind) > 0 and (most == NULL or _held(holder, kind) > _held(most, kind)):
                 most = holder
             holder = holder.next
     if most == NULL:
         return NULL
-    holding = most.first[<int>kind]
-    while holding != NULL:
-        if 2 * holding.bytes * most.count[<int>kind] >= most.bytes[<int>kind]:
-            if not holding.proven:
-                return holding
-            if proven == NULL:
-                proven = holding
-        holding = holding.next
-    return proven       # one of them holds the mean or more
+    if most.bytes[row + 1] > most.bytes[row]:
+        row += 1
+    holding = most.first[row]
+    while 2 * holding.bytes * most.count[row] < most.bytes[row]:
+        holding = holding.next      # one of them holds the mean or more
+    return holding
