@@ -112,6 +112,20 @@ def test_what_a_server_packs_unasked_is_unpacked(packing: str) -> None:
         assert HubFigures(url)._ask() == 7
 
 
+@pytest.mark.parametrize("status", [b"204 No Content", b"503 Busy"])
+def test_an_empty_answer_is_empty_however_it_is_said_to_be_packed(status: bytes) -> None:
+    head = b"HTTP/1.1 " + status + b"\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n"
+    with HostileServer(HostileAnswer(head)) as server, pytest.raises(HubError, match=f"HTTP {int(status[:3])}"):
+        ask_by_command(f"http://127.0.0.1:{server.port}")
+
+
+def test_a_stream_whose_end_has_no_end_is_an_error() -> None:
+    """Between two parts of a stream only so many bytes may come as an answer may have."""
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n0\r\n"
+    error = refused(follow_by_command, HostileAnswer(head, again=b"x: y\r\n" * (1 << 19)))
+    assert f"with more than {64 << 20} bytes" in str(error)
+
+
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_command_ends_whatever_answers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "_WHOLE_S", 0.2 if name in ENDLESS else 60.0)

@@ -275,11 +275,16 @@ class HubClient:
         raise refused
 
     def _parts(self, stream: BaseHTTPResponse) -> Iterator[bytes]:
-        """Yield what comes, as it comes: whoever waits for lines has to bound them."""
-        while part := stream.read1(_PART_BYTES):
-            yield part
-            if self._calls is not None:
-                self._calls.renew()
+        """Yield what comes, as it comes: whoever waits for lines has to bound them.  Raises HubError."""
+        from dataproxy.producer.discovery.calls import TooLargeError
+
+        try:
+            while part := stream.read1(_PART_BYTES):
+                yield part
+                if self._calls is not None:
+                    self._calls.renew()
+        except TooLargeError as error:
+            raise HubError(f"the hub at {self._url} went on with {error} between two events", hint=_CHECK) from None
 
     def no_event(self, found: object) -> HubError:
         """Return the error for something that the hub gave as an event, or as a message of a stream of them."""

@@ -112,6 +112,7 @@ class Calls:
             raise urllib3.exceptions.DecodeError(f"the answer is packed as {name[:_SHOWN]!r}, which nobody asked for")
         unpacking = zlib.decompressobj(_ANY_HEAD) if name in _PACKED else None
         body = bytearray()
+        part = b""
         for part in response.stream(_PART_BYTES, decode_content=False):
             try:
                 body += part if unpacking is None else unpacking.decompress(part, self._most_bytes + 1 - len(body))
@@ -121,7 +122,7 @@ class Calls:
                 raise TooLargeError(self._most_bytes)
             if unpacking is not None and unpacking.unused_data:  # which would be copied with each part more
                 raise urllib3.exceptions.DecodeError(f"the answer, packed as {name!r}, is longer than that")
-        if unpacking is not None and not unpacking.eof:
+        if unpacking is not None and part and not unpacking.eof:  # a refusal may be empty
             raise urllib3.exceptions.DecodeError(f"the answer, packed as {name!r}, breaks off")
         return bytes(body)
 
