@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -64,7 +65,11 @@ def test_a_child_that_a_result_forks_reads_no_answers_of_the_parent(how: str, co
     forks = Forks(how)
     with RocketServer({"t": 1}) as server, Producer(server.target, "p") as producer:
         producer.send("t", b"first").result(SECONDS)
+        added = threading.Event()  # a callback that came after the answer would be called, and fork, here
+        stored = 0, {"msgId": "A" * 32, "queueId": 0, "queueOffset": 0}, b""
+        server.on[310] = lambda *_: stored if added.wait(SECONDS) else None
         producer.send("t", b"x").add_done_callback(lambda _: forks.fork())
+        added.set()
         assert forks.ended() == code
         for _ in range(20):
             producer.send("t", b"y")
