@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -63,8 +64,9 @@ def check_queue(value: object) -> Queue:
 def check_begin(value: object) -> str | int:
     """Return ``first``, ``last`` or ms since 1970.  Raises ConfigError."""
     if isinstance(value, datetime):
-        return int(value.timestamp() * 1000)
-    if value in ("first", "last") or (type(value) is int and 0 <= value < 1 << 62):
+        with contextlib.suppress(ValueError, OverflowError):  # no such time in UTC, or NaT of pandas
+            return int(value.timestamp() * 1000)
+    elif (isinstance(value, str) and value in ("first", "last")) or (type(value) is int and 0 <= value < 1 << 62):
         return value
     raise ConfigError(f"begin={shown(value)} is not 'first', 'last', a datetime, or ms since 1970")
 

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -68,7 +68,9 @@ class PullConsumer:
     ) -> None:
         self._group, self._auto_commit = check_group(group), bool(auto_commit)
         bounds = Bounds(check_count("max_messages", max_messages), check_count("max_bytes", max_bytes), _PULL)
-        wanted = subscriptions(topics, time.time_ns() // 1_000_000) if topics else {}
+        given: object = topics
+        chooses = given is None or (isinstance(given, Sized) and not len(given))  # an array knows no truth
+        wanted = {} if chooses else subscriptions(topics, time.time_ns() // 1_000_000)
         begin = check_begin(begin)
         self._ready: deque[tuple[QueueReader, Chunk]] = deque()
         self._polled: list[tuple[QueueReader, Chunk]] = []
@@ -93,8 +95,8 @@ class PullConsumer:
                 self._client, group, wanted, push=False, broadcasting=False, orderly=False, begin=begin,
                 offsets=BrokerOffsets(self._client, group), make_reader=make_reader, leave=self._leave,
             )  # fmt: skip
-            self._chooses = not wanted
-            if self._chooses:
+            self._chooses = chooses
+            if chooses:
                 self._member.choose({})
             serve(self._client, self._member, None, lambda _run: None)
             self._member.start()

@@ -52,7 +52,7 @@ def subscriptions(topics: object, version: int) -> dict[str, Subscription]:
     if isinstance(topics, Mapping):
         wanted = topics
     elif isinstance(topics, (list, tuple, set, frozenset)):
-        wanted = dict.fromkeys(topics, "*")
+        wanted = {check_topic(topic): "*" for topic in topics}
     else:
         raise ConfigError(f"topics {shown(topics)} is neither a name, nor a list or a mapping of names")
     if not wanted:

@@ -83,11 +83,11 @@ class Trusted:
     """
 
     def __init__(self, options: TlsOptions) -> None:
-        if options.verify not in _VERIFY:
-            raise ConfigError(f"tls_verify={shown(options.verify)} is not one of {', '.join(map(repr, _VERIFY))}")
         for name, value in zip(options._fields, options, strict=True):
             if not isinstance(value, str):
                 raise ConfigError(f"tls_{name}={shown(value)} is not a text")
+        if options.verify not in _VERIFY:
+            raise ConfigError(f"tls_verify={shown(options.verify)} is not one of {', '.join(map(repr, _VERIFY))}")
         self._files = TlsFiles(
             certificate=options.certificate, key=options.key, password=Secret(options.key_password),
             authorities=options.ca, chain=options.verify != "none", host=options.verify == "full",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
@@ -24,7 +25,8 @@ from dataproxy.rocketmq import (
 from tests.support.rocketserver import RocketServer
 
 WRONG: Final[tuple[Any, ...]] = (None, 5, -1, 1.5, True, "x", "", b"x", [], {}, (), object(), [None], {"a": None},
-                                 {None: "a"}, float("nan"), "\ud800")  # fmt: skip
+                                 {None: "a"}, float("nan"), "\ud800", datetime(1, 1, 1),  # noqa: DTZ001 - before year 1
+                                 np.array([1, 2]), np.array(["T"]), Message(b"x"), [["T"]])  # fmt: skip
 
 
 class Clients(NamedTuple):
