@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dataproxy._core.remoting.answers import SendAnswer
@@ -67,7 +68,7 @@ class Delivery(Send):
         """
         found = self._wait(timeout)
         if isinstance(found, DataProxyError):
-            raise found
+            raise copy(found)  # each raise adds to an error's traceback, which keeps the variables of who has asked
         if isinstance(found, SendAnswer):
             found = self._result = self._delivered(found)
         return found

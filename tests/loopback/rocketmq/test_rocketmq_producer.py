@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import sys
 import threading
 import time
+import weakref
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -45,6 +47,27 @@ def test_a_result_keeps_no_body() -> None:
         stored = producer.send("t", body)
         assert stored.result().id == stored.id
         assert sys.getrefcount(body) == uses
+
+
+def test_an_error_that_is_asked_for_again_keeps_nobody_who_has_asked() -> None:
+    class Large:
+        """Stand for what a caller has in its variables."""
+
+    with RocketServer({"t": 1}) as server:
+        producer = make(server)
+        sent = producer.send("t", b"x", queue=9)
+
+        def ask() -> weakref.ref[Large]:
+            large = Large()
+            with pytest.raises(DeliveryFailed, match="no queue 9") as caught:
+                sent.result(10)
+            assert len(caught.traceback) == 2 and caught.value.details == sent.exception().details  # type: ignore[union-attr]
+            return weakref.ref(large)
+
+        kept = [ask() for _ in range(3)]
+        gc.collect()
+        assert [one() for one in kept] == [None] * 3
+        assert producer.close().failed == 1
 
 
 def test_a_message_travels_with_all_that_it_has() -> None:
