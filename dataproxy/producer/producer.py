@@ -460,7 +460,7 @@ class Producer(ProducerCore):
         self._stop_executors()
         for thread in self._threads:
             raised = join(thread, _JOIN_SECONDS) or raised
-        self._source.leave()
+        raised = self._source.leave() or raised
         self._callbacks.hurry()
         if dispatch is not None:
             self._dispatcher.keep(self)

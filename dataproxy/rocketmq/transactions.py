@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -38,6 +39,7 @@ _ENDS: Final = {"commit": 8, "rollback": 12, "unknown": 0}
 _NAMES: Final = tuple(_ENDS)
 _PREPARED: Final = 4
 _MOST_CHECKS: Final = 2000  # that wait to be answered; a broker asks again
+_CHECK_S: Final = 5.0  # of a close, for a check
 
 
 class TransactionResult(NamedTuple):
@@ -65,7 +67,8 @@ class TransactionProducer(Producer):
         if not callable(check):
             raise callback_problem(check, "check")
         self._check = check
-        self._asked: queue.Queue[tuple[Address, TransactionCheck, bytes] | None] = queue.Queue(_MOST_CHECKS)
+        self._asked: queue.SimpleQueue[tuple[Address, TransactionCheck, bytes] | None] = queue.SimpleQueue()
+        self._leaving = False
         super().__init__(target, group, **options)
         with self._client.made_whole():
             self._client.handlers[Code.CHECK_TRANSACTION_STATE] = self._take_check
@@ -111,19 +114,22 @@ class TransactionProducer(Producer):
         return TransactionResult(delivered, end, self._end(delivered, end, ""))
 
     def close(self, timeout: float | timedelta = 10.0) -> Report:
-        """Close it as `Producer.close`; checks that wait are left to other producers of the group."""
-        patience = limit(timeout)
+        """Close it as `Producer.close`; checks that wait are left to other producers of the group.
+
+        For a check that has begun it waits as well, for 5 s at most; the answer of one that takes longer is not told.
+        """
+        until = time.monotonic() + limit(timeout)
+        raised: BaseException | None = None
         if not self.closed and not self._client.inherited:
             self._dispatcher.check_may_wait()
-            while True:
-                try:
-                    self._asked.put_nowait(None)
-                    break
-                except queue.Full:
-                    self._asked.get_nowait()
+            self._leaving = True
+            self._asked.put(None)
             if threading.current_thread() is not self._checker:
-                join(self._checker, 5.0)
-        return super().close(patience)
+                raised = join(self._checker, min(until - time.monotonic(), _CHECK_S))
+        report = super().close(max(0.0, until - time.monotonic()))
+        if raised is not None:  # by a signal handler
+            raise raised
+        return report
 
     def _end(self, delivered: Delivered, end: str, remark: str) -> bool:
         """Tell the broker the end; return whether that was possible."""
@@ -145,16 +151,17 @@ class TransactionProducer(Producer):
 
     def _take_check(self, address: Address, _link: Link, incoming: Incoming) -> None:
         """39: a broker asks for the end of a transaction.  Thread: the one that reads."""
-        try:
-            self._asked.put_nowait((address, read_header(TransactionCheck, incoming.fields), incoming.body))
-        except queue.Full:
+        if self._asked.qsize() >= _MOST_CHECKS:
             _LOG.warning("%d transactions wait to be checked; %s asks again", _MOST_CHECKS, address)
+            return
+        try:
+            self._asked.put((address, read_header(TransactionCheck, incoming.fields), incoming.body))
         except RemoteProtocolError as error:
             _LOG.warning("%s asks for a transaction: %s", address, error.message)
 
     def _run_checks(self) -> None:
         """Answer brokers, one check after the other.  Thread: for checks."""
-        while (asked := self._asked.get()) is not None:
+        while (asked := self._asked.get()) is not None and not self._leaving:
             try:
                 self._answer_check(*asked)
             except BaseException:  # noqa: BLE001 - also SystemExit: the thread goes on

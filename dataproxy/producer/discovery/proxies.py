@@ -291,8 +291,9 @@ class ProxySource:
         self._pause.stop()
         self._questions.stop()
 
-    def leave(self) -> None:
+    def leave(self) -> BaseException | None:
         """Take no leave of anybody: a Manager does not know its producers."""
+        return None
 
     def _missing(self) -> list[str]:
         """Return the groups of which nothing is known."""

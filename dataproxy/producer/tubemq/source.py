@@ -173,12 +173,16 @@ class MasterSource:
         self._stop.set()
         self._asked.set()
 
-    def leave(self) -> None:
-        """Wait a moment until the master knows that this producer has ended."""
+    def leave(self) -> BaseException | None:
+        """Wait a moment until the master knows that this producer has ended.
+
+        Returns what a signal handler raised meanwhile.
+        """
         if self._thread is None:
             self._session.leave()
         elif self._thread is not threading.current_thread():
-            join(self._thread, _LEAVE_SECONDS)
+            return join(self._thread, _LEAVE_SECONDS)
+        return None
 
     def _run(self) -> None:
         last = time.monotonic()

@@ -64,7 +64,7 @@ class Client:
             from dataproxy.rocketmq.network.seal import Trusted  # a program without TLS does not load `ssl`
 
             trusted = Trusted(tls)
-        elif tls != TlsOptions():
+        elif any(type(one) is not str or one != usual for one, usual in zip(tls, TlsOptions(), strict=True)):
             raise ConfigError("options of TLS are for TLS", hint="write the target as 'rocketmqs://...'")
         self._pid = os.getpid()
         self._over = False
@@ -220,29 +220,35 @@ class Client:
         The keeper may bring to its end what it does, for a moment; then its call or its connection that has no answer
         ends.  For connections that are not there ``leave`` waits as little.
         """
-        self.keeper.close(_GRACE_S)
+        raised = self.keeper.close(_GRACE_S)
         self.connections.forsake(self.keeper._thread)
-        self.keeper.close(_GRACE_S)
+        raised = self.keeper.close(_GRACE_S) or raised
         self.connections.hurry(_GRACE_S)
         try:
             leave()
         finally:
             self.close()
+        if raised is not None:
+            raise raised
 
     def end(self) -> None:
         """Let connections and threads end; this does not wait for them."""
         self._over = True
         if not self.inherited:
-            self.keeper.close(0.0)
+            self.keeper.end()
             self.connections.end()
         _open.discard(self)
 
     def close(self) -> None:
-        """End connections and threads."""
+        """End connections and threads.  What a signal handler raises meanwhile is raised after that."""
         self.end()
-        if not self.inherited:
-            self.connections.close()  # which ends a call that the keeper may wait for
-            self.keeper.close(_GRACE_S)  # it waits for nothing any more, but perhaps for the look-up of a name
+        if self.inherited:
+            return
+        raised = self.connections.close()  # which ends a call that the keeper may wait for
+        # It waits for nothing any more, but perhaps for the look-up of a name.
+        raised = self.keeper.close(_GRACE_S) or raised
+        if raised is not None:
+            raise raised
 
     def asked(self, address: Address, link: Link, incoming: Incoming) -> None:
         """Take a request of a broker; one that fails is answered with an error.  Thread: the one that reads."""
@@ -283,7 +289,7 @@ class Client:
 
     def failed(self, error: DataProxyError) -> None:
         """Take the end of the thread that reads.  Thread: that one."""
-        self.keeper.close(0.0)
+        self.keeper.end()
         self.on_failed(error)
 
     def refresh(self) -> None:

@@ -341,11 +341,10 @@ class Connections:
         self._attempts.end()
         self.wake()
 
-    def close(self) -> None:
-        """End all connections and the thread."""
+    def close(self) -> BaseException | None:
+        """End all connections and the thread; return what a signal handler raised meanwhile."""
         self.end()
-        if not is_ours():
-            join(self._thread, _JOIN_S)
+        return None if is_ours() else join(self._thread, _JOIN_S)
 
     def check_failure(self) -> None:
         """Raise a DataProxyError if the thread that reads has ended before `close`."""

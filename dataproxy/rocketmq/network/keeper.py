@@ -61,13 +61,16 @@ class Keeper:
 
         self.soon(again, seconds)
 
-    def close(self, seconds: float) -> None:
-        """End the thread, after what it does now; wait for that for up to ``seconds``."""
+    def end(self) -> None:
+        """Let the thread end, after what it does now; this does not wait for it."""
         with self._changes.lock:
             self._over = True
             self._changes.tell()
-        if threading.get_ident() != self._thread.ident:
-            join(self._thread, seconds)
+
+    def close(self, seconds: float) -> BaseException | None:
+        """End the thread, and wait for that for up to ``seconds``; return what a signal handler raised meanwhile."""
+        self.end()
+        return join(self._thread, seconds) if threading.get_ident() != self._thread.ident else None
 
     def _next(self) -> Callable[[], object] | None:
         """Return what is due, None if it was called earlier."""

@@ -14,7 +14,7 @@ import pytest
 
 from dataproxy import AsyncConsumer, Consumer
 from dataproxy.errors import LocalProtocolError
-from dataproxy.rocketmq import Producer, PullConsumer, PushConsumer
+from dataproxy.rocketmq import Producer, PullConsumer, PushConsumer, TransactionProducer
 from tests.support.pushserver import full_port
 from tests.support.rocketserver import RocketServer
 from tests.support.waiting import SECONDS, eventually
@@ -108,11 +108,11 @@ Make = Callable[..., PushConsumer | PullConsumer]
 CONSUMERS: Final = pytest.mark.parametrize("make", [push, pull])
 
 
-def ends_soon(client: PushConsumer | PullConsumer | Producer) -> None:
+def ends_soon(client: PushConsumer | PullConsumer | Producer, *timeout: float) -> None:
     """Close; no thread of the client is left."""
     keeper = client._client.keeper._thread
     begun = time.monotonic()
-    client.close()
+    client.close(*timeout)
     assert time.monotonic() - begun < _BOUND_S
     assert eventually(lambda: not keeper.is_alive())
 
@@ -194,3 +194,76 @@ def test_a_callback_may_not_wait_for_results_of_its_own_thread(call: str) -> Non
         assert found == ["IN_CALLBACK"]
         assert producer.send("T", b"y").result(SECONDS), "nothing was closed"
         assert producer.close().failed == 0
+
+
+@pytest.mark.parametrize(
+    "make", [push, pull, lambda target: Producer(target, group="pg")], ids=["push", "pull", "send"]
+)
+@pytest.mark.parametrize("owner", ["keeper", "connections"])
+def test_what_a_signal_handler_raises_while_threads_end_is_not_lost(
+    make: Callable[[str], Any], owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RocketServer({"T": 1}) as server:
+        client = make(server.target)
+        thread = getattr(client._client, owner)._thread
+        wait = thread.join
+
+        def interrupted(timeout: float | None = None) -> None:
+            monkeypatch.setattr(thread, "join", wait)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(thread, "join", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client.close()
+        assert client.closed and eventually(lambda: not thread.is_alive())
+
+
+@pytest.fixture
+def checked() -> Iterator[tuple[TransactionProducer, list[object], threading.Event]]:
+    """Return a producer that is asked for three transactions, what its check has begun, and what lets a check end."""
+    begun: list[object] = []
+    gate = threading.Event()
+
+    def check(message: object) -> str:
+        begun.append(message)
+        gate.wait(SECONDS)
+        return "unknown"
+
+    with RocketServer({"T": 1}) as server:
+        producer = TransactionProducer(server.target, "pg", check)
+        producer.send("T", b"half").result(SECONDS)
+        [client] = server.wait(lambda: [one for one in server.clients if one.id])
+        for _ in range(3):
+            fields: dict[str, object] = {"tranStateTableOffset": 1, "commitLogOffset": 2, "msgId": "M"}
+            client.ask(39, fields, server.store[("T", 0)][0], one_way=True)
+        assert eventually(lambda: begun and producer._asked.qsize() == 2)
+        yield producer, begun, gate
+        gate.set()
+        producer.close()
+
+
+def test_a_close_waits_for_a_check_of_a_transaction_no_longer_than_it_may(
+    checked: tuple[TransactionProducer, list[object], threading.Event],
+) -> None:
+    producer, begun, gate = checked
+    ends_soon(producer, 0.1)
+    gate.set()
+    producer._checker.join(SECONDS)
+    assert not producer._checker.is_alive() and len(begun) == 1, "what waits is left to other producers"
+
+
+def test_what_a_signal_handler_raises_while_a_check_is_waited_for_is_not_lost(
+    checked: tuple[TransactionProducer, list[object], threading.Event], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    producer, _, gate = checked
+    wait = producer._checker.join
+
+    def interrupted(timeout: float | None = None) -> None:
+        monkeypatch.setattr(producer._checker, "join", wait)
+        gate.set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(producer._checker, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        producer.close(SECONDS)
+    assert producer.closed and producer.report().delivered == 1

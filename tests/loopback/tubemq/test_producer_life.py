@@ -235,3 +235,23 @@ def test_a_fault_while_topics_are_looked_at_ends_no_further_look(
         assert eventually(lambda: not faults)
         producer.send("three", b"b").result(SECONDS)
     assert "RuntimeError: a fault" in caplog.text
+
+
+def test_what_a_signal_handler_raises_while_a_master_is_told_of_the_end_is_not_lost(
+    tube: TubeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = Producer(tube.target)
+    delivered = producer.send("one", b"body")
+    delivered.result(SECONDS)
+    thread = producer._source._thread
+    assert thread is not None
+    wait = thread.join
+
+    def interrupted(timeout: float | None = None) -> None:
+        monkeypatch.setattr(thread, "join", wait)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(thread, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        producer.close()
+    assert producer.closed and producer.report().delivered == 1
