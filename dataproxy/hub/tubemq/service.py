@@ -97,7 +97,7 @@ class Service:
         core.serve_data(self.registrations)
         me = Address(broker_id, *address)
         layout = self.layout if cluster is None else Layout(version)
-        self.topics = Topics(self.layout, me, store, allowed, partitions, now)
+        self.topics = Topics(self.layout, me, store, allowed, partitions, now, core.let_name)
         self.master = Master(
             layout, self.clients, random.Random(), now, access=self.access, limits=limits, max_body=max_body,
             version=version, first_token=secrets.randbits(62), wanted=self._name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from dataproxy._core.server.store.view import StoreView
@@ -26,13 +26,16 @@ class Topics:
     """Keep a layout in step with a store.  One thread; ``now`` is in seconds of a monotonic clock.
 
     ``broker``: this hub in the layout.  ``allowed``: the groups that the hub takes; empty: it takes all, and then a
-    topic begins to exist when a client names it.  Each topic has at least ``partitions`` partitions.
+    topic begins to exist when a client names it.  Each topic has at least ``partitions`` partitions.  ``let_name``
+    hears how many a topic has before producers do: they may have been begun by clients of another protocol.
     """
 
     def __init__(
-        self, layout: Layout, broker: Broker, view: StoreView, allowed: Iterable[str], partitions: int, now: float
-    ) -> None:
+        self, layout: Layout, broker: Broker, view: StoreView, allowed: Iterable[str], partitions: int, now: float,
+        let_name: Callable[[int], None],
+    ) -> None:  # fmt: skip
         self._layout, self._broker, self._view, self._partitions = layout, broker, view, partitions
+        self._let_name = let_name
         self._allowed = {one.partition("/")[0] for one in allowed}
         self._named = set(self._allowed)
         self._stored: dict[str, int] = {}
@@ -92,6 +95,7 @@ class Topics:
     def _put(self) -> None:
         found = {name: TopicAt(self._partitions) for name in self._named}
         found.update((name, TopicAt(count)) for name, count in self._stored.items())
+        self._let_name(max(self._stored.values(), default=0))
         self._layout.put(self._broker, found)
 
 

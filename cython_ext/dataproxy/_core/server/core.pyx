@@ -111,7 +111,7 @@ cdef class HubCore:
         self._set_ends(host, other_host, port, http_port, node_ip)
         self.shared.most_token = -1
         self.shared.profile.max_message = <size_t>tubemq_message
-        self.shared.profile.partitions = <unsigned int>tubemq_partitions
+        self.shared.named_partitions = tubemq_partitions
         for i in range(self.shared.listener_count):
             self._speak(i, max(max_frame, tubemq_message + FRAME_MORE) if i == self.tubemq else max_frame, compat)
         self.threads = threads
@@ -430,6 +430,11 @@ cdef class HubCore:
         """Ask TubeMQ's producers for a number from ``least`` to ``most`` with each message; most -1: for none."""
         relaxed_store(&self.shared.least_token, least)
         relaxed_store(&self.shared.most_token, most)
+
+    def let_name(self, int partitions) -> None:
+        """Let TubeMQ's producers name partitions below ``partitions``, where they could not yet: a store has them."""
+        if partitions > relaxed_load(&self.shared.named_partitions):
+            relaxed_store(&self.shared.named_partitions, partitions)
 
     def advance_clock(self, double seconds) -> None:
         """Move the server loops' clock forward, so that tests need not wait for idle limits."""

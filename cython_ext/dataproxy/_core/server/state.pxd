@@ -76,6 +76,7 @@ ctypedef struct HubShared:          # constant while server loops run, except th
     # Atomics.
     int64_t least_token             # ServerProfile
     int64_t most_token
+    int64_t named_partitions        # ServerProfile.partitions
     int64_t connections
     int64_t clock_skew_us           # added to the monotonic clock (tests)
     int64_t phase                   # LoopPhase

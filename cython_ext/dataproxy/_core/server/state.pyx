@@ -204,6 +204,7 @@ cdef void take_profile(ServerLoop* d, Session* s) noexcept nogil:
     d.profile.peer = session_source(s)
     d.profile.least_token = relaxed_load(&d.shared.least_token)
     d.profile.most_token = relaxed_load(&d.shared.most_token)
+    d.profile.partitions = <uint32_t>relaxed_load(&d.shared.named_partitions)
 
 
 cdef void mark_dirty(ServerLoop* d, Session* s) noexcept nogil:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from dataproxy import Producer
+from dataproxy import Producer, rocketmq
 from dataproxy.hub import Hub, open_store
 from tests.native import probe_tubemq as wire
 from tests.support.rawclient import INDEX, Connection, Sender
-from tests.support.waiting import SECONDS
+from tests.support.waiting import SECONDS, eventually
 
 Raw = Callable[[Hub], Connection]
 Start = Callable[..., Hub]
@@ -34,6 +34,24 @@ def test_our_producer_sends_and_the_hub_reads(hub: Hub) -> None:
     assert all(one.stream_id == "ab"[int(one.body) % 2] for one in records)
     assert [int(one.body) % 2 for one in hub.records("clicks", "b")] == [1] * 150
     assert abs(records[0].dt_ms - time.time() * 1000) < 60_000
+
+
+@pytest.mark.parametrize("first", ["tubemq", "rocketmq"])
+def test_partitions_that_a_client_of_rocketmq_began_take_messages(start_hub: Start, first: str) -> None:
+    hub = start_hub(tubemq_port=0, rocketmq_port=0)
+    if first == "tubemq":
+        with Producer(hub.tubemq_target) as producer:
+            producer.send("one", b"x").result(SECONDS)
+    with rocketmq.Producer(hub.rocketmq_target) as other:
+        assert {other.send("one", b"x", queue=i).result(SECONDS).queue for i in range(4)} == {0, 1, 2, 3}
+    service = hub._tubemq
+    assert service is not None
+    assert eventually(lambda: len(service.run(lambda: list(service.layout.partitions({"one"})))) == 4)
+    with Producer(hub.tubemq_target) as producer:
+        producer.send_batch("one", [b"%d" % i for i in range(40)]).result(SECONDS)
+        report = producer.flush(SECONDS)
+    assert (report.delivered, report.retries) == (40, 0)
+    assert {one.partition for one in hub.records("one") if one.body != b"x"} == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("item", ["größer", "数据", "a😀b"])
