@@ -15,7 +15,7 @@ from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_OK, status_name
 from dataproxy._core.server.committer cimport Committer, committer_commit, committer_submit
 from dataproxy._core.server.entries cimport (
-    Entry, IdReader, Middle, entry_free, entry_free_chain, entry_new, ids_free, ids_init, ids_read,
+    Entry, IdReader, Middle, StoreOps, entry_free, entry_free_chain, entry_new, ids_free, ids_init, ids_read,
 )
 from dataproxy._core.server.store.clock cimport StoreClock
 from dataproxy._core.server.store.core cimport StoreCore
@@ -57,7 +57,7 @@ def append_entries(StoreCore store not None, entries, *, unsigned int partition=
     _ensure_alone(store)
     chain = _chain(entries, partition, records, data_time_ms,
                    int(time.time() * 1000) if receive_ms is None else receive_ms, source.encode(),
-                   store.window_key(), store._committer.ops.room)
+                   store.window_key(), store._committer.ops)
     with store._gate:
         through = store._in_loop
         if through and store._committer.done != _done:  # read when the thread has entries: the first now
@@ -82,7 +82,7 @@ def append_at_once(StoreCore store not None, entries):
     cdef bint done
     _ensure_alone(store)
     chain = _chain(entries, 0, 1, 0, int(time.time() * 1000), b"127.0.0.1", store.window_key(),
-                   store._committer.ops.room)
+                   store._committer.ops)
     with nogil:
         done = committer_commit(&store._committer, chain)
     if not done:
@@ -127,10 +127,10 @@ cdef int _set_clock(StoreCore store, int64_t now_ms) except -1:
 
 
 cdef Entry* _chain(object entries, unsigned int partition, unsigned int records, long long data_time_ms,
-                   long long receive_ms, bytes source, const HashKey* window_key, size_t room) except NULL:
+                   long long receive_ms, bytes source, const HashKey* window_key, const StoreOps* ops) except NULL:
     """Return a chain of entries made from (group, stream, InLongMsg bytes[, records]) tuples.
 
-    ``window_key`` NULL: their ids are not read; ``room`` is what the store wants in front of a value.
+    ``window_key`` NULL: their ids are not read; ``ops`` is the store they are for.
     Locality: GIL.
     """
     cdef Entry parts
@@ -162,7 +162,7 @@ cdef Entry* _chain(object entries, unsigned int partition, unsigned int records,
         entry = NULL
         if status == ST_OK:
             entry = entry_new(&parts, slice_of(<const char*>source, <size_t>len(source)), slice_of(NULL, 0),
-                              &nothing, room)
+                              &nothing, ops)
         if entry == NULL:
             ids_free(&reader)
             entry_free_chain(head)

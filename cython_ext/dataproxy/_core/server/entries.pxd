@@ -95,7 +95,8 @@ ctypedef struct StoreOps:   # a store as the committer sees it; called by one th
     void (*append)(void* store, Entry* chain) noexcept nogil
     # Drop what is past the retention limits, by the store's own clock.  Returns the number of entries dropped.
     int64_t (*retain)(void* store) noexcept nogil
-    size_t room             # bytes in front of a value that let the store keep it without a copy; 0: it copies
+    size_t room             # bytes in front of a value that let the store keep it without a copy; 0: it copies all
+    size_t keeps            # bytes from which on a value is kept so, if there is `room`
     bint brief              # append waits for no disk, so that a server loop may call it itself
 
 
@@ -108,8 +109,10 @@ ctypedef struct Middle:     # bytes of an InLongMsg that lie elsewhere, and wher
 # positions have.  NULL: no memory.
 cdef Entry* entry_offset(const Entry* parts) noexcept nogil
 # Every field that is copied from `parts` is documented at Entry; parts.value is the InLongMsg alone, without `middle`:
-# the queue header is written in front of it.  With `room` the value gets a block of its own.  NULL: no memory.
-cdef Entry* entry_new(const Entry* parts, Slice source, Slice node, const Middle* middle, size_t room) noexcept nogil
+# the queue header is written in front of it.  A value that the store keeps gets a block of its own.  NULL: no memory.
+cdef Entry* entry_new(
+    const Entry* parts, Slice source, Slice node, const Middle* middle, const StoreOps* ops,
+) noexcept nogil
 cdef void entry_free(Entry* entry) noexcept nogil
 cdef void entry_free_chain(Entry* chain) noexcept nogil
 cdef size_t entry_footprint(const Entry* entry) noexcept nogil

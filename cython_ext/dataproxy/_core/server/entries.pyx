@@ -1,8 +1,8 @@
 """Making and releasing entries, and reading their ids.
 
 The caller fills an ``Entry`` on its stack with borrowed slices (group, stream, InLongMsg in ``value``,
-reply).  It gets a heap block that owns copies of them, with the queue header before the value.  For a store that keeps
-values without a copy, the value is in a block of its own, and the store takes this block.
+reply).  It gets a heap block that owns copies of them, with the queue header before the value.  A large value for a
+store that keeps it without a copy is in a block of its own, and the store takes this block.
 
 Ids and bodies are hashed on the thread that read the request, so that the committing thread only looks them up.
 
@@ -41,7 +41,9 @@ cdef enum:
     COLUMNS_TEXT = 22       # of the Spark sink, where ids are made of columns: 128 bits
 
 
-cdef Entry* entry_new(const Entry* parts, Slice source, Slice node, const Middle* middle, size_t room) noexcept nogil:
+cdef Entry* entry_new(
+    const Entry* parts, Slice source, Slice node, const Middle* middle, const StoreOps* ops,
+) noexcept nogil:
     """Return a copy of ``parts`` in one block, or two, or NULL.
 
     Locality: any thread.
@@ -52,6 +54,7 @@ cdef Entry* entry_new(const Entry* parts, Slice source, Slice node, const Middle
     cdef uint8_t* value
     cdef void* block = NULL
     cdef size_t head, size
+    cdef size_t room = ops.room
     header.receive_ms = parts.receive_ms
     header.data_time_ms = parts.data_time_ms
     header.records = parts.records
@@ -61,6 +64,8 @@ cdef Entry* entry_new(const Entry* parts, Slice source, Slice node, const Middle
     header.node = node
     head = header_size(&header)
     size = head + parts.value.n + middle.bytes.n
+    if size < ops.keeps:
+        room = 0
     entry = <Entry*>malloc(sizeof(Entry) + parts.ids.n + (size if room == 0 else 0) + parts.group.n + parts.stream.n
                            + parts.reply.n)
     if entry == NULL:

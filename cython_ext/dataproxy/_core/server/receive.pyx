@@ -276,7 +276,7 @@ cdef void _chain(ServerLoop* d, Session* s, Request* r, int64_t receive_ms, cons
     if d.id_reader.key != NULL and ids_read(&d.id_reader, &parts) != ST_OK:
         end_session(d, s, CLOSE_MEMORY)
         return
-    entry = entry_new(&parts, session_source(s), d.profile.node_ip, &middle, d.shared.committer.ops.room)
+    entry = entry_new(&parts, session_source(s), d.profile.node_ip, &middle, d.shared.committer.ops)
     if entry == NULL:
         end_session(d, s, CLOSE_MEMORY)
         return

@@ -60,7 +60,7 @@ cdef int appending_add(
     parts.data_time_ms = parts.receive_ms = now_ms
     parts.value = slice_of(scratch.p, scratch.n)
     parts.serial = a.left
-    entry = entry_new(&parts, slice_of(NULL, 0), slice_of(NULL, 0), &middle, c.ops.room)
+    entry = entry_new(&parts, slice_of(NULL, 0), slice_of(NULL, 0), &middle, c.ops)
     if entry == NULL or buf_put(&a.news.answer, &unknown, sizeof(Appended)) != ST_OK:
         if entry != NULL:
             entry_free(entry)

@@ -182,7 +182,7 @@ cdef bint _item(Sending* x, const BatchItem* item, int32_t sys_flag) noexcept no
     parts.records = 1
     parts.data_time_ms = parts.receive_ms = d.wall_ms
     parts.value = slice_of(out.p, out.n)
-    entry = entry_new(&parts, session_source(x.s), d.profile.node_ip, &middle, d.shared.committer.ops.room)
+    entry = entry_new(&parts, session_source(x.s), d.profile.node_ip, &middle, d.shared.committer.ops)
     if entry == NULL:
         x.code, x.words = ANSWER_SYSTEM_ERROR, b"no memory is left"
         return False

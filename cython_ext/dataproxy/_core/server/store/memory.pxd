@@ -13,6 +13,7 @@ from dataproxy._core.server.store.clock cimport StoreClock
 from dataproxy._core.server.store.txn cimport StoreLimits
 from dataproxy._core.plat.thread cimport pthread_mutex_t
 from dataproxy._core.server.store.reader cimport ReaderOps
+from dataproxy._core.server.store.segments cimport Segment, Segments
 from dataproxy._core.server.store.visits cimport Visit
 
 
@@ -33,7 +34,8 @@ cdef inline uint64_t ring_at(const Ring* ring, uint64_t position) noexcept nogil
     return ring.items[position & (ring.room - 1)]
 
 
-ctypedef struct MemEntry:   # followed by the value
+ctypedef struct MemEntry:   # a line of the cache, followed by the value
+    Segment* segment        # whose memory it is; NULL: an allocation of its own
     MemEntry* next          # the next younger one of all logs
     MemEntry* before        # the next older one
     StreamStat* stream
@@ -53,6 +55,7 @@ ctypedef struct MemStore:
     MemEntry* head          # oldest
     MemEntry* tail
     uint64_t held_bytes
+    Segments segments       # of small values; appending thread only
     # Statistics, relaxed atomics.
     int64_t commits
     int64_t failures

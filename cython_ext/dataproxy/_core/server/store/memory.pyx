@@ -26,6 +26,7 @@ from dataproxy._core.server.store.txn cimport StoreLimits
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_add
 from dataproxy._core.plat.bits cimport prefetch
+from dataproxy._core.plat.sanitizer cimport UNDER_ASAN
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
@@ -33,6 +34,7 @@ from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.server.store.reader cimport (
     NamePlace, NameRow, ReadBatch, ReaderOps, batch_add, batch_add_name, batch_clear,
 )
+from dataproxy._core.server.store.segments cimport SEGMENT_MOST, Segment, segments_free, segments_give, segments_take
 from dataproxy._core.server.store.visits cimport AHEAD, Visit, visit_add
 
 cdef enum MemStep:
@@ -84,6 +86,7 @@ cdef StoreOps _ops
 _ops.append = _append
 _ops.retain = _retain
 _ops.room = sizeof(MemEntry)
+_ops.keeps = 0 if UNDER_ASAN else SEGMENT_MOST - sizeof(MemEntry) + 1
 _ops.brief = True
 
 
@@ -110,7 +113,8 @@ cdef void memstore_free(MemStore* store) noexcept nogil:
     cdef uint32_t i
     cdef uint32_t k
     cdef LogStat* log
-    _free_entries(store.head)
+    _free_entries(store, store.head)
+    segments_free(&store.segments)
     for i in range(store.catalog.log_count):
         log = store.catalog.logs[i]
         if log == NULL:
@@ -158,8 +162,9 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
         catalog_keep(&store.catalog)
         pthread_mutex_unlock(&store.mutex)
         for i in range(n):
-            free(copies[i])         # what could not be linked
-        _free_entries(dropped)
+            if copies[i] != NULL:
+                _free_entry(store, copies[i])   # it could not be linked
+        _free_entries(store, dropped)
     relaxed_add(&store.commits, 1)
 
 
@@ -196,8 +201,9 @@ cdef MemEntry* _copy(MemStore* store, Entry* entry, int64_t now_ms) noexcept nog
         copy = <MemEntry*>entry.block
         entry.block = NULL
         entry.value.p = NULL        # the store's from here on
+        copy.segment = NULL
     else:
-        copy = <MemEntry*>malloc(sizeof(MemEntry) + rest.value.n)
+        copy = _entry_new(store, sizeof(MemEntry) + rest.value.n)
         if copy == NULL:
             relaxed_add(&store.failures, 1)
             return NULL
@@ -288,7 +294,7 @@ cdef int64_t _retain(void* self) noexcept nogil:
             n += 1
     catalog_keep(&store.catalog)
     pthread_mutex_unlock(&store.mutex)
-    _free_entries(dropped)
+    _free_entries(store, dropped)
     return n
 
 
@@ -385,12 +391,37 @@ cdef uint64_t _held(size_t value_bytes) noexcept nogil:
     return value_bytes + sizeof(MemEntry) + 2 * sizeof(uint64_t)
 
 
-cdef void _free_entries(MemEntry* entry) noexcept nogil:
-    """Release a chain of entries.  Locality: owner."""
+cdef MemEntry* _entry_new(MemStore* store, size_t n) noexcept nogil:
+    """Return memory for an entry with its value, ``n`` bytes in all; NULL: there is none.
+
+    With a limit for each log, entries do not go in the order in which they came, and get allocations of their own.
+    Locality: appending thread.
+    """
+    cdef MemEntry* entry
+    cdef Segment* segment = NULL
+    if n > SEGMENT_MOST or store.limits.retention_bytes or UNDER_ASAN:
+        entry = <MemEntry*>malloc(n)
+    else:
+        entry = <MemEntry*>segments_take(&store.segments, n, &segment)
+    if entry != NULL:
+        entry.segment = segment
+    return entry
+
+
+cdef void _free_entry(MemStore* store, MemEntry* entry) noexcept nogil:
+    """Release an entry.  Locality: appending thread."""
+    if entry.segment != NULL:
+        segments_give(&store.segments, entry.segment)
+    else:
+        free(entry)
+
+
+cdef void _free_entries(MemStore* store, MemEntry* entry) noexcept nogil:
+    """Release a chain of entries.  Locality: appending thread."""
     cdef MemEntry* following
     while entry != NULL:
         following = entry.next
-        free(entry)
+        _free_entry(store, entry)
         entry = following
 
 
