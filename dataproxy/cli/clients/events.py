@@ -46,12 +46,15 @@ def _kept(client: HubClient, after: int) -> Iterator[dict[str, Any]]:
     """Yield the events that the hub keeps."""
     while True:
         page = client.get("/hub/events", {"after": str(after), "limit": _PAGE})
-        _tell_missed(page["missed"])
-        for row in page["events"]:
+        _tell_missed(client, page["missed"])
+        for row in client.objects(page, "events"):
             yield _checked(client, row)
-        after = page["next"]
         if not page["events"]:
             return
+        found = page["next"]
+        if type(found) is not int or found <= after:
+            raise client.no_place(found)
+        after = found
 
 
 def _followed(client: HubClient, after: int) -> Iterator[dict[str, Any]]:
@@ -69,9 +72,7 @@ def _followed(client: HubClient, after: int) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError):
             raise client.no_event(message.data) from None
         if message.kind == "missed":
-            if not (isinstance(value, dict) and isinstance(value.get("missed"), int)):
-                raise client.no_event(value)
-            _tell_missed(value["missed"])
+            _tell_missed(client, value.get("missed") if isinstance(value, dict) else value)
             continue
         row = _checked(client, value)
         before, run = run, message.id.rpartition("-")[0]
@@ -93,7 +94,10 @@ def _checked(client: HubClient, row: Any) -> dict[str, Any]:
     return row
 
 
-def _tell_missed(count: int) -> None:
+def _tell_missed(client: HubClient, count: object) -> None:
+    """Say how many events are missing.  Raises HubError if it is no number."""
+    if type(count) is not int:
+        raise client.no_event(count)
     if count:
         complain(f"{count:,} events are missing here: the hub does not keep them any more")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dataproxy.cli.hub.eventstream import Message, lines, messages
-from dataproxy.errors import ConfigError, HubError, TransportError
+from dataproxy.errors import ConfigError, DataProxyError, HubError, TransportError
 from dataproxy.problems import shown
 from dataproxy.shown import json_text, without_secrets
 
@@ -136,11 +136,13 @@ class HubClient:
         data = None if body is None else json_text(body).encode()
         return self._answer(shown, method, headers, body=data)
 
-    def _answer(self, path: str, method: str, headers: dict[str, str], **request: Any) -> dict[str, Any]:
+    def _answer(
+        self, path: str, method: str, headers: dict[str, str], *, again: bool = False, **request: Any
+    ) -> dict[str, Any]:
         answered = self._answered(path, method, headers, **request)
         answer = _object(answered.body, lambda found: _Answer(found, lambda: self._refused(path, answered)))
         if answered.status != _OK or answer is None or answer.get("success") is False:
-            raise self._refused(path, answered)
+            raise self._refused(path, answered, again=again)
         return answer
 
     def rows(self, path: str, name: str, **fields: str) -> Iterator[dict[str, Any]]:
@@ -163,10 +165,17 @@ class HubClient:
         found = page["next"]
         if found is None or (isinstance(found, str) and found != start):
             return found
-        raise HubError(f"the hub at {self._url} sent no place of a next page: {shown(found)}", hint=_CHECK)
+        raise self.no_place(found)
 
-    def _refused(self, path: str, answered: _Answered) -> HubError:
-        """Return the error for an answer that is not the one that was asked for."""
+    def no_place(self, found: object) -> HubError:
+        """Return the error for something that the hub gave as the place of a next page."""
+        return HubError(f"the hub at {self._url} sent no place of a next page: {shown(found)}", hint=_CHECK)
+
+    def _refused(self, path: str, answered: _Answered, *, again: bool = False) -> DataProxyError:
+        """Return the error for an answer that is not the one that was asked for.
+
+        ``again``: who asks comes again, and for him a hub that has no room for now is one that cannot be reached.
+        """
         answer = _object(answered.body)
         reason = None if answer is None else answer.get("errMsg")
         hint = _CHECK
@@ -177,10 +186,8 @@ class HubClient:
             hint = "see the hub's log" if behind is None else f"continue with --start {behind}"
         if answered.status == _FORBIDDEN:
             hint = "give --secret-id and --secret-key, or DATAPROXY_HUB_TOKEN"
-        return HubError(
-            f"the hub at {self._url} answered {path} with HTTP {answered.status}: {reason or answered.body[:80]!r}",
-            hint=hint,
-        )
+        text = f"the hub at {self._url} answered {path} with HTTP {answered.status}: {reason or answered.body[:80]!r}"
+        return TransportError(text) if again and answered.status in _FOR_A_WHILE else HubError(text, hint=hint)
 
     def _answered(self, path: str, method: str, headers: dict[str, str], **request: Any) -> _Answered:
         """Return an answer, whatever it says; all of it has come, unless it is a stream.
@@ -234,22 +241,14 @@ class HubClient:
 
         import urllib3
 
-        last, away, pause, reached = "", "", _AGAIN_S, False
+        last, patience = "", _Patience(self._url, tell)
         while True:
             try:
-                stream = self._stream(path, after, last, again=reached)
+                stream = self._stream(path, after, last, again=patience.reached)
             except TransportError as error:
-                if not reached:
-                    raise
-                if not away:
-                    away = error.message
-                    tell(f"{away}; it is asked again until it answers")
-                time.sleep(pause)
-                pause = min(2 * pause, _AGAIN_MOST_S)
+                patience.wait(error)
                 continue
-            if away:
-                tell(f"the hub at {self._url} answers again")
-            away, pause, reached = "", _AGAIN_S, True
+            patience.answered()
             # A connection that breaks ends the stream; whether the hub is there is seen with the next one.
             with stream, contextlib.suppress(urllib3.exceptions.HTTPError):
                 for message in messages(lines(self._parts(stream))):
@@ -269,10 +268,7 @@ class HubClient:
         answered = self._answered(path, "GET", headers, fields={"after": str(after)})
         if answered.stream is not None:
             return answered.stream
-        refused = self._refused(path, answered)
-        if again and answered.status in _FOR_A_WHILE:
-            raise TransportError(refused.message) from None
-        raise refused
+        raise self._refused(path, answered, again=again)
 
     def _parts(self, stream: BaseHTTPResponse) -> Iterator[bytes]:
         """Yield what comes, as it comes: whoever waits for lines has to bound them.  Raises HubError."""
@@ -285,6 +281,15 @@ class HubClient:
                     self._calls.renew()
         except TooLargeError as error:
             raise HubError(f"the hub at {self._url} went on with {error} between two events", hint=_CHECK) from None
+
+    def _same_store(self, found: object, before: object) -> object:
+        """Return the name of a page's store.  Raises HubError if it is another one than that of the page before."""
+        if before not in (None, found):
+            raise HubError(
+                f"the hub at {self._url} has another store now, in which places of the one before mean nothing",
+                hint="begin again, without --start; a hub in memory loses its store when it ends",
+            )
+        return found
 
     def no_event(self, found: object) -> HubError:
         """Return the error for something that the hub gave as an event, or as a message of a stream of them."""
@@ -316,22 +321,67 @@ class HubClient:
                 return base64.b64decode(found)
         raise HubError(f"the hub at {self._url} sent no body of a message: {shown(found)}", hint=_CHECK)
 
-    def records(self, group: str, stream: str, start: int | str) -> Iterator[dict[str, Any] | None]:
+    def records(
+        self, group: str, stream: str, start: int | str, tell: Callable[[str], None] | None = None
+    ) -> Iterator[dict[str, Any] | None]:
         """Yield records with ``body`` as bytes, and None whenever there are no more records for now.
 
         ``start`` is an offset, or a place in the hub's form (``START[,PARTITION:OFFSET[.RECORDS]]...``).  Raises what
-        ``get`` raises.
+        ``get`` raises; HubError if the hub has another store than before.  With ``tell`` a hub that was reached, and
+        cannot be now, or has no room, is asked again as by ``follow``.
         """
-        place = str(start)
+        place, store = str(start), None
+        patience = None if tell is None else _Patience(self._url, tell)
         while True:
             fields = {"group": group, "stream": stream, "start": place, "limit": str(_PAGE_RECORDS)}
-            page = self.get("/hub/records", fields)
+            try:
+                page = self._answer(
+                    "/hub/records", "GET", self._headers, again=patience is not None and patience.reached, fields=fields
+                )
+            except TransportError as error:
+                if patience is None:
+                    raise
+                patience.wait(error)
+                continue
+            if patience is not None:
+                patience.answered()
+            store = self._same_store(page.get("store"), store)
             for record in self.objects(page, "records"):
                 record["body"] = self._bytes(record["body"])
                 yield record
             if not page["records"]:
                 yield None
-            place = page["next"]
+            found = page["next"]
+            if not isinstance(found, str) or (page["records"] and found == place):
+                raise self.no_place(found)
+            place = found
+
+
+class _Patience:
+    """Wait for a hub that was reached, and cannot be now; ``tell`` gets a line when that begins, and one at its end."""
+
+    def __init__(self, url: str, tell: Callable[[str], None]) -> None:
+        self._url, self._tell = url, tell
+        self.reached = self._away = False
+        self._pause = _AGAIN_S
+
+    def wait(self, error: TransportError) -> None:
+        """Wait a while after an error, longer each time; raise it if the hub was never reached."""
+        import time
+
+        if not self.reached:
+            raise error
+        if not self._away:
+            self._away = True
+            self._tell(f"{error.message}; it is asked again until it answers")
+        time.sleep(self._pause)
+        self._pause = min(2 * self._pause, _AGAIN_MOST_S)
+
+    def answered(self) -> None:
+        """Note that the hub has answered."""
+        if self._away:
+            self._tell(f"the hub at {self._url} answers again")
+        self.reached, self._away, self._pause = True, False, _AGAIN_S
 
 
 def _bearer(token: str) -> str:
@@ -347,7 +397,7 @@ def _bearer(token: str) -> str:
 class _Answer(dict[str, Any]):
     """Hold an object of an answer; to ask for a name that it has not got raises ``error()``: it is another server's."""
 
-    def __init__(self, found: dict[str, Any], error: Callable[[], HubError]) -> None:
+    def __init__(self, found: dict[str, Any], error: Callable[[], DataProxyError]) -> None:
         super().__init__(found)
         self._error = error
 

@@ -130,7 +130,8 @@ def _from_hub(
 
     from dataproxy.cli.hub.client import DEFAULT_HUB, HubClient
 
-    for record in HubClient(url or DEFAULT_HUB, *secret).records(group, stream, str(place)):
+    client = HubClient(url or DEFAULT_HUB, *secret)
+    for record in client.records(group, stream, str(place), complain if follow else None):
         yield record
         if record is None:
             if not follow:

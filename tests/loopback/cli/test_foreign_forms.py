@@ -19,6 +19,7 @@ COMMANDS = {
     "locks": "locks",
     "transactions": "transactions",
     "tubemq groups": "groups",
+    "events": "events",
 }
 FORMS: dict[str, Any] = {
     "a number": 5,
@@ -44,14 +45,37 @@ def asked(command: str, answer: dict[str, Any]) -> tuple[int, str]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_another_form_is_an_error_with_a_name(command: str, form: str) -> None:
-    code, said = asked(command, {COMMANDS[command]: FORMS[form], "next": None})
+    code, said = asked(command, {COMMANDS[command]: FORMS[form], "next": None, "missed": 0})
     assert code == 1
     assert "check that --hub is the Manager port of a dataproxy hub" in said
 
 
-@pytest.mark.parametrize("command", [one for one in COMMANDS if one != "tail g s"])
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one not in ("tail g s", "events")])
 @pytest.mark.parametrize("place", ["again", 5, [], True])
 def test_a_page_that_follows_itself_ends_the_command(command: str, place: Any) -> None:
     code, said = asked(command, {COMMANDS[command]: [], "next": place})
     assert code == 1
     assert "no place of a next page" in said
+
+
+@pytest.mark.parametrize("place", ["0", 5, [], True, None])
+def test_a_page_of_records_that_follows_itself_ends_the_command(place: Any) -> None:
+    record = {"body": "eA==", "attrs": {}, "dt_ms": 1, "offset": 0}
+    code, said = asked("tail g s", {"records": [record], "next": place})
+    assert code == 1
+    assert "no place of a next page" in said
+
+
+@pytest.mark.parametrize("place", [0, "1", [], True, None])
+def test_a_page_of_events_that_follows_itself_ends_the_command(place: Any) -> None:
+    event = {"number": 1, "time_ms": 1, "event": "came"}
+    code, said = asked("events", {"events": [event], "next": place, "missed": 0})
+    assert code == 1
+    assert "no place of a next page" in said
+
+
+@pytest.mark.parametrize("form", [one for one in FORMS if one != "a number"])
+def test_a_number_of_missing_events_that_is_none_is_an_error_with_a_name(form: str) -> None:
+    code, said = asked("events", {"events": [], "next": 0, "missed": FORMS[form]})
+    assert code == 1
+    assert "check that --hub is the Manager port of a dataproxy hub" in said

@@ -35,7 +35,7 @@ def records_page(hub: Served, group: str, stream: str | None, place: Place, limi
     Locality: a reading thread, as the work grows with the page.
     """
     rows = read_page(hub, group, stream, place, limit, _PAGE_BYTES)
-    return _page("records", _rows(rows), str(place))
+    return _page("records", _rows(rows), str(place), store=hub._store_name)
 
 
 def counts_page(hub: Served, start: str, limit: int) -> bytes:
@@ -59,8 +59,8 @@ def counts_page(hub: Served, start: str, limit: int) -> bytes:
     return _page("streams", rows, None if place is None else _text(place))
 
 
-def _page(name: str, rows: Iterable[str], place: str | None) -> bytes:
-    return f'{{"{name}": [{", ".join(rows)}], "next": {json_text(place)}}}'.encode()
+def _page(name: str, rows: Iterable[str], place: str | None, **more: object) -> bytes:
+    return f'{{"{name}": [{", ".join(rows)}], {json_text({"next": place, **more})[1:]}'.encode()
 
 
 def _rows(records: Iterable[Record]) -> Iterator[str]:

@@ -1,0 +1,109 @@
+"""Records that a command follows: through restarts of a hub, and not on into another store."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataproxy import Producer
+from dataproxy.cli.hub.client import HubClient
+from dataproxy.errors import HubError, TransportError
+from dataproxy.hub import Hub
+from tests.campaigns.httppeers.answers import HostileAnswer, HostileServer
+from tests.loopback.hub.peer import wait_until
+
+StartHub = Callable[..., Hub]
+
+
+def send(hub: Hub, body: bytes) -> None:
+    with Producer(hub.target, group_id="g") as producer:
+        producer.send("s", body).result(30)
+
+
+def page(*bodies: str, **more: object) -> HostileAnswer:
+    rows = [{"body": body, "attrs": {}, "dt_ms": 1, "offset": 0} for body in bodies]
+    body = json.dumps({"records": rows, "next": "0,0:1", **more}).encode()
+    return HostileAnswer(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+
+
+def test_a_hub_that_is_started_again_is_followed_and_that_is_said_once(start_hub: StartHub, tmp_path: Path) -> None:
+    hub = start_hub(tmp_path / "store")
+    send(hub, b"a")
+    told: list[str] = []
+    found = HubClient(hub.manager_url).records("g", "s", "0", told.append)
+    assert (record := next(found)) is not None and record["body"] == b"a"
+    assert next(found) is None
+    hub.close()
+
+    def restart() -> None:
+        wait_until(lambda: told)
+        send(start_hub(tmp_path / "store", manager_port=hub.manager_port), b"b")
+
+    with ThreadPoolExecutor(1) as other:
+        done = other.submit(restart)
+        body = next(one for one in found if one is not None)["body"]
+        done.result()
+    assert body == b"b"
+    assert len(told) == 2
+    assert re.fullmatch("the hub at .* cannot be reached: .*; it is asked again until it answers", told[0])
+    assert told[1].endswith("answers again")
+
+
+def test_another_store_is_not_read_on_at_places_of_the_one_before(start_hub: StartHub) -> None:
+    hub = start_hub()
+    send(hub, b"a")
+    found = HubClient(hub.manager_url).records("g", "s", "0", lambda _text: None)
+    assert next(found) is not None
+    hub.close()
+    start_hub(manager_port=hub.manager_port)
+    with pytest.raises(HubError, match="has another store now"):
+        next(found)
+
+
+def test_a_hub_that_is_not_there_at_first_is_an_error_with_words(start_hub: StartHub) -> None:
+    hub = start_hub()
+    hub.close()
+    with pytest.raises(TransportError, match="cannot be reached"):
+        next(HubClient(hub.manager_url).records("g", "s", "0", lambda _text: None))
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_hub_without_room_is_asked_again(status: int) -> None:
+    told: list[str] = []
+    with HostileServer(page("YQ==")) as server:
+
+        def tell(text: str) -> None:
+            told.append(text)
+            server._answer = page("Yg==", next="0,0:2")
+
+        found = HubClient(f"http://127.0.0.1:{server.port}").records("g", "s", "0", tell)
+        assert next(found) is not None
+        server._answer = HostileAnswer(b"HTTP/1.1 %d No\r\ncontent-length: 0\r\n\r\n" % status)
+        record: Any = next(found)
+    assert record["body"] == b"b" and f"with HTTP {status}" in told[0]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 500])
+def test_a_refusal_is_final(status: int) -> None:
+    with HostileServer(page("YQ==")) as server:
+        found = HubClient(f"http://127.0.0.1:{server.port}").records("g", "s", "0", lambda _text: None)
+        next(found)
+        server._answer = HostileAnswer(b"HTTP/1.1 %d No\r\ncontent-length: 0\r\n\r\n" % status)
+        with pytest.raises(HubError, match=f"with HTTP {status}"):
+            next(found)
+
+
+def test_without_following_a_hub_that_has_gone_is_an_error(start_hub: StartHub) -> None:
+    hub = start_hub()
+    send(hub, b"a")
+    found = HubClient(hub.manager_url).records("g", "s", "0")
+    next(found)
+    hub.close()
+    with pytest.raises(TransportError, match="cannot be reached"):
+        next(found)
