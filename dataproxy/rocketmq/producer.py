@@ -72,7 +72,7 @@ class Producer:
         connect_timeout: float | timedelta = 3.0,
         buffer_bytes: int = 64 << 20,
         max_block: float | timedelta = 60.0,
-        in_flight: int = 512,
+        in_flight: int = 1024,
         compress_above: int = 4096,
         instance: str = "",
         tls_ca: str = "",

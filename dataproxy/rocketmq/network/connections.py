@@ -288,8 +288,12 @@ class Connections:
     def push_all(self) -> None:
         """Write what was put on connections, for a caller whose thread was interrupted before it could."""
         for link in list(self._links.values()):
-            if not link.flush():
-                self._want_room(link)
+            self.write(link)
+
+    def write(self, link: Link) -> None:
+        """Write what was put on a connection, now."""
+        if not link.flush():
+            self._want_room(link)
 
     def push(self, link: Link) -> None:
         """Write what was put on a connection; while much is under way, gather it for a moment first.
@@ -297,8 +301,8 @@ class Connections:
         What the thread that reads puts there while it tells answers of this connection is written behind them.
         """
         if link.sends < _CROWD:
-            if (link is not self._read or get_ident() != self._thread.ident) and not link.flush():
-                self._want_room(link)
+            if link is not self._read or get_ident() != self._thread.ident:
+                self.write(link)
         elif link not in self._dirty:
             self._dirty.add(link)
             if len(self._dirty) == 1:
@@ -417,9 +421,7 @@ class Connections:
 
     def _flush_gathered(self) -> None:
         while self._dirty:
-            link = self._dirty.pop()
-            if not link.flush():
-                self._want_room(link)
+            self.write(self._dirty.pop())
 
     def _patience(self) -> float:
         """Return the seconds until something is due, -1 for ever."""

@@ -253,6 +253,64 @@ def test_no_more_are_under_way_than_allowed() -> None:
         assert producer.flush(20).delivered == 11
 
 
+class Turns:
+    """Stand for the clock of the thread that reads: it sleeps until a test lets it go on."""
+
+    monotonic = staticmethod(time.monotonic)
+
+    def __init__(self) -> None:
+        self.free = True
+        self._allowed = 0
+        self._asleep = False
+        self._changed = threading.Condition()
+
+    def sleep(self, _seconds: float) -> None:
+        with self._changed:
+            self._asleep = True
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: self.free or self._allowed, 20)
+            self._allowed -= not self.free
+            self._asleep = False
+
+    def hold(self) -> None:
+        """Let it go to sleep, and return when it does."""
+        with self._changed:
+            self.free = False
+            assert self._changed.wait_for(lambda: self._asleep, 20)
+
+    def allow(self, *, all_of_them: bool = False) -> None:
+        with self._changed:
+            self._allowed += 1
+            self.free = all_of_them
+            self._changed.notify_all()
+
+
+def test_messages_that_wait_for_their_turn_are_written_when_answers_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While as many are under way as may be, there is nothing to gather."""
+    turns, gate = Turns(), threading.Event()
+    monkeypatch.setattr("dataproxy.rocketmq.network.connections.time", turns)
+    with RocketServer({"t": 1}) as server, make(server, in_flight=64) as producer:
+        producer.send("t", b"warm").result(10)
+
+        def answer(client: Client, fields: dict[str, str], body: bytes) -> object:
+            assert gate.wait(20)
+            return server._code_310(client, fields, body)
+
+        server.on[SEND] = answer  # type: ignore[assignment]
+        for _ in range(200):
+            producer.send("t", b"x")
+        link = next(iter(producer._client.connections._links.values()))
+        server.wait(lambda: link.sends == 64 and link.unsent == 0)
+        producer._client.connections.wake()
+        turns.hold()
+        gate.set()
+        server.wait(lambda: len(server.store["t", 0]) == 65)
+        turns.allow()
+        server.wait(lambda: len(server.requests(SEND)) > 65)
+        turns.allow(all_of_them=True)
+        assert producer.flush(20).delivered == 201
+
+
 def test_callbacks_and_waits_inside_of_them() -> None:
     found: list[object] = []
     done = threading.Event()

@@ -230,6 +230,7 @@ cdef class Sends:
         """Write messages that waited for their turn."""
         cdef Send one
         cdef bint wrote = False
+        cdef bint full = False
         cdef double now = now_s()
         if address not in self._held:
             return
@@ -240,9 +241,12 @@ cdef class Sends:
                 if one._result is None:     # `give_up` may have ended it
                     self.write(link, one, now)
                     wrote = True
+            full = bool(held)
             if held is not None and not held:
                 del self._held[address]
-        if wrote:
+        if wrote and full:
+            self.connections.write(link)    # others wait for their turn: there is nothing to gather
+        elif wrote:
             self.connections.push(link)
 
     cpdef int _settle(self, Send delivery, str outcome, result) except -1:
