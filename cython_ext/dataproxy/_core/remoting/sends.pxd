@@ -1,5 +1,7 @@
 """Messages of a producer that are under way, and what is done for each of them."""
 
+from libc.stdint cimport uint32_t
+
 from dataproxy._core.remoting.link cimport Link, Request
 from dataproxy._core.remoting.outgoing cimport Encoded
 
@@ -38,7 +40,7 @@ cdef class Sends:
     cdef object known               # topic -> route, or None
     cdef object link_to             # address -> Link, or None
     cdef bytes group
-    cdef int pid
+    cdef uint32_t generation        # of the process it was made in
     cdef double delivery_timeout
     cdef double request_timeout
     cdef long long buffer_bytes

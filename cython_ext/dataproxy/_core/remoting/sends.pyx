@@ -12,9 +12,10 @@ from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from functools import partial
 from libc.string cimport memset
-from posix.unistd cimport getpid
 
+from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.plat.clock cimport now_us, wall_ms
+from dataproxy._core.plat.pytype cimport untrack
 from dataproxy._core.remoting.answers cimport SendAnswer
 from dataproxy._core.remoting.link cimport Link, Request, bytes_slice
 from dataproxy._core.remoting.outgoing cimport Encoded
@@ -48,6 +49,7 @@ cdef class Send(Request):
         self._size = len(content.body) + len(content.properties) + COST
         self._begun = self._deadline = now_s()
         self._avoided = self._why = ""
+        untrack(self)   # the tables hold it until it has a result, which holds nothing of a cycle
 
     def _answered(self, SendAnswer answer not None):
         """Take a broker's answer.  Thread: the one that reads."""
@@ -70,7 +72,8 @@ cdef class Sends:
 
     def __init__(self, client, bytes group not None, limits, lock):
         self.client, self.connections, self.known = client, client.connections, client.routes.known
-        self.link_to, self.group, self.pid, self._lock = client.connections.get, group, getpid(), lock
+        self.link_to, self.group, self._lock = client.connections.get, group, lock
+        self.generation = this_generation
         self.delivery_timeout, self.request_timeout = limits.delivery_timeout, limits.request_timeout
         self.buffer_bytes, self.in_flight = limits.buffer_bytes, limits.in_flight
         self._open, self._unrouted, self._held, self._away = {}, {}, {}, {}
@@ -84,7 +87,7 @@ cdef class Sends:
         run where Python code is called, and close the producer, or raise.
         """
         cdef double now = delivery._begun
-        if self._over or self.pid != getpid():
+        if self._over or self.generation != this_generation:
             self.client.check()
         try:
             while True:
