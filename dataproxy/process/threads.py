@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 
 from dataproxy.errors import ConfigError
+from dataproxy.process.changes import Event
 
 __all__ = [
     "at_childs_end",
@@ -26,7 +27,7 @@ __all__ = [
 
 
 _LONGEST_S = 1e9  # thirty years: no limit, which `Thread.join` does not take as infinity
-_ours: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_ours: weakref.WeakKeyDictionary[threading.Thread, Event] = weakref.WeakKeyDictionary()  # set when bodies have ended
 _last: list[Callable[[], None]] = []
 _forks = 0
 
@@ -102,23 +103,39 @@ def start_quiet(name: str, body: Callable[[], None]) -> threading.Thread:
 
 def start_hearing(name: str, body: Callable[[], None]) -> threading.Thread:
     """Start a daemon thread with its starter's signal mask: processes that callbacks start there inherit the mask."""
-    thread = threading.Thread(target=body, name=name, daemon=True)
-    _ours.add(thread)
+    over = Event()
+
+    def whole() -> None:
+        try:
+            body()
+        finally:
+            over.set()
+
+    thread = threading.Thread(target=whole, name=name, daemon=True)
+    _ours[thread] = over
     thread.start()
     return thread
 
 
-def join(thread: threading.Thread, seconds: float) -> BaseException | None:
-    """Wait for a thread's end; return what a signal handler raised in the meantime."""
+def join(thread: threading.Thread, seconds: float, *, heeds: bool = False) -> BaseException | None:
+    """Wait for the end of a thread that was started here; return what a signal handler raised in the meantime.
+
+    ``heeds``: the wait ends then.  Else it goes on: what the thread works on must not go before it has ended.  In
+    `Thread.join` of Python 3.11 a handler that raises makes a running thread count as ended, so that is called last.
+    """
     raised: BaseException | None = None
     deadline = time.monotonic() + min(seconds, _LONGEST_S)
-    while True:
+    over = _ours[thread]
+    while thread.is_alive():  # not in a forked child
         try:
-            thread.join(max(0.0, deadline - time.monotonic()))
+            if over.wait(max(0.0, deadline - time.monotonic())):
+                thread.join(max(0.0, deadline - time.monotonic()))
         except BaseException as error:  # noqa: BLE001 - given back
             raised = error
-        else:
-            return raised
+            if not heeds:
+                continue
+        break
+    return raised
 
 
 def _count_fork() -> None:

@@ -466,7 +466,7 @@ class Producer(ProducerCore):
             self._dispatcher.keep(self)
         self._end_completions(not any(thread.is_alive() for thread in self._threads))
         if dispatch is not None and threading.current_thread() is not dispatch:
-            raised = join(dispatch, max(0.0, spare) + _JOIN_SECONDS) or raised
+            raised = join(dispatch, max(0.0, spare) + _JOIN_SECONDS, heeds=True) or raised
             if dispatch.is_alive():
                 _LOG.warning("the producer is closed while callbacks still run; they are slow, or many")
         if raised is not None:

@@ -245,7 +245,8 @@ class PushConsumer:
                 self._work.put(None)
             for thread in self._threads:
                 if thread is not threading.current_thread():
-                    raised = join(thread, max(0.0, deadline - time.monotonic())) or raised
+                    left = 0.0 if raised is not None else max(0.0, deadline - time.monotonic())
+                    raised = join(thread, left, heeds=True) or raised
         finally:
             self._client.part(self._member.leave)
         if raised is not None:

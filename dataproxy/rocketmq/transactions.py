@@ -125,7 +125,7 @@ class TransactionProducer(Producer):
             self._leaving = True
             self._asked.put(None)
             if threading.current_thread() is not self._checker:
-                raised = join(self._checker, min(until - time.monotonic(), _CHECK_S))
+                raised = join(self._checker, min(until - time.monotonic(), _CHECK_S), heeds=True)
         report = super().close(max(0.0, until - time.monotonic()))
         if raised is not None:  # by a signal handler
             raise raised

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import threading
 import time
@@ -15,6 +16,7 @@ import pytest
 from dataproxy import AsyncConsumer, Consumer
 from dataproxy.errors import LocalProtocolError
 from dataproxy.rocketmq import Producer, PullConsumer, PushConsumer, TransactionProducer
+from tests.support.interrupting import interrupted
 from tests.support.pushserver import full_port
 from tests.support.rocketserver import RocketServer
 from tests.support.waiting import SECONDS, eventually
@@ -206,16 +208,41 @@ def test_what_a_signal_handler_raises_while_threads_end_is_not_lost(
     with RocketServer({"T": 1}) as server:
         client = make(server.target)
         thread = getattr(client._client, owner)._thread
-        wait = thread.join
-
-        def interrupted(timeout: float | None = None) -> None:
-            monkeypatch.setattr(thread, "join", wait)
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(thread, "join", interrupted)
+        interrupted(monkeypatch, f"dataproxy.rocketmq.network.{owner}.join")
         with pytest.raises(KeyboardInterrupt):
             client.close()
         assert client.closed and eventually(lambda: not thread.is_alive())
+
+
+def test_a_signal_ends_the_wait_for_listeners_and_not_for_one_of_them_alone() -> None:
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    gate, begun = threading.Event(), threading.Semaphore(0)
+
+    def listener(_messages: object) -> None:
+        begun.release()
+        gate.wait(SECONDS)
+
+    with RocketServer({"T": 2}) as server:
+        for queue in (0, 1):
+            server.put("T", queue, b"x")
+        consumer = PushConsumer(server.target, "g", "T", listener, begin="first", threads=2)
+        for _ in range(2):
+            assert begun.acquire(timeout=SECONDS)
+        before = signal.signal(signal.SIGALRM, interrupt)
+        now = time.monotonic()
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            with pytest.raises(Interrupted):
+                consumer.close(SECONDS)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+            gate.set()
+        assert time.monotonic() - now < _BOUND_S and consumer.closed
 
 
 @pytest.fixture
@@ -256,14 +283,8 @@ def test_what_a_signal_handler_raises_while_a_check_is_waited_for_is_not_lost(
     checked: tuple[TransactionProducer, list[object], threading.Event], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     producer, _, gate = checked
-    wait = producer._checker.join
-
-    def interrupted(timeout: float | None = None) -> None:
-        monkeypatch.setattr(producer._checker, "join", wait)
-        gate.set()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(producer._checker, "join", interrupted)
+    gate.set()
+    interrupted(monkeypatch, "dataproxy.rocketmq.transactions.join")
     with pytest.raises(KeyboardInterrupt):
         producer.close(SECONDS)
     assert producer.closed and producer.report().delivered == 1

@@ -21,6 +21,7 @@ from dataproxy.masters.target import parse_target
 from dataproxy.producer.tubemq.session import client_name
 from dataproxy.producer.tubemq.source import MasterSource
 from tests.support.certificates import Authority
+from tests.support.interrupting import interrupted
 from tests.support.tlsserver import TlsFront, tls_front
 from tests.support.tubeserver import TubeServer
 from tests.support.waiting import SECONDS, eventually
@@ -243,15 +244,7 @@ def test_what_a_signal_handler_raises_while_a_master_is_told_of_the_end_is_not_l
     producer = Producer(tube.target)
     delivered = producer.send("one", b"body")
     delivered.result(SECONDS)
-    thread = producer._source._thread
-    assert thread is not None
-    wait = thread.join
-
-    def interrupted(timeout: float | None = None) -> None:
-        monkeypatch.setattr(thread, "join", wait)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(thread, "join", interrupted)
+    interrupted(monkeypatch, "dataproxy.producer.tubemq.source.join")
     with pytest.raises(KeyboardInterrupt):
         producer.close()
     assert producer.closed and producer.report().delivered == 1

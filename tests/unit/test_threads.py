@@ -1,0 +1,85 @@
+"""Waits for the end of a thread of this package, in the middle of which signal handlers raise."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dataproxy.process.threads import join, start_hearing, start_quiet
+from tests.support.waiting import SECONDS
+
+_SOON = 0.05
+
+
+class Interrupted(Exception):
+    """Raised by a signal handler."""
+
+
+@pytest.fixture
+def alarms() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Return a function that has something called by a signal handler, soon, while its caller waits."""
+    before = signal.getsignal(signal.SIGALRM)
+
+    def call(body: Callable[[], None]) -> None:
+        signal.signal(signal.SIGALRM, lambda *_: body())
+        signal.setitimer(signal.ITIMER_REAL, _SOON)
+
+    yield call
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("start", [start_hearing, start_quiet])
+def test_a_wait_goes_on_to_the_end_of_the_thread_and_gives_back_what_was_raised(
+    start: Callable[[str, Callable[[], object]], threading.Thread], alarms: Callable[[Callable[[], None]], None]
+) -> None:
+    gate, done = threading.Event(), []
+    thread = start("test", lambda: done.append(gate.wait(SECONDS)))
+
+    def first() -> None:
+        alarms(gate.set)
+        raise Interrupted
+
+    alarms(first)
+    assert isinstance(join(thread, SECONDS), Interrupted)
+    assert done == [True], "it has ended before the wait"
+    assert not thread.is_alive()
+
+
+def test_a_wait_that_heeds_signals_ends_with_them_and_the_thread_still_counts_as_running(
+    alarms: Callable[[Callable[[], None]], None],
+) -> None:
+    gate = threading.Event()
+    thread = start_quiet("test", lambda: gate.wait(SECONDS))
+
+    def interrupt() -> None:
+        raise Interrupted
+
+    alarms(interrupt)
+    assert isinstance(join(thread, SECONDS, heeds=True), Interrupted)
+    assert thread.is_alive()
+    gate.set()
+    assert join(thread, SECONDS) is None and not thread.is_alive()
+
+
+def test_a_wait_ends_with_its_time() -> None:
+    gate = threading.Event()
+    thread = start_quiet("test", lambda: gate.wait(SECONDS))
+    assert join(thread, 0.0) is None and thread.is_alive()
+    assert join(thread, _SOON) is None and thread.is_alive()
+    gate.set()
+    assert join(thread, float("inf")) is None and not thread.is_alive()
+
+
+def test_a_thread_whose_body_raises_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", said.append)
+
+    def fail() -> None:
+        raise ValueError("by a test")
+
+    thread = start_quiet("test", fail)
+    assert join(thread, SECONDS) is None and not thread.is_alive() and len(said) == 1
