@@ -108,7 +108,8 @@ class PullConsumer:
 
     @property
     def assignment(self) -> tuple[Queue, ...]:
-        """Return the queues that it reads now."""
+        """Return the queues that it reads now.  Raises ForkedError."""
+        self._client.check_own()
         return tuple(sorted(self._member.readers))
 
     @property

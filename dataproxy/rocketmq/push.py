@@ -194,7 +194,8 @@ class PushConsumer:
 
     @property
     def assignment(self) -> tuple[Queue, ...]:
-        """Return the queues that it reads now."""
+        """Return the queues that it reads now.  Raises ForkedError."""
+        self._client.check_own()
         return tuple(sorted(self._member.readers))
 
     @property
@@ -219,7 +220,8 @@ class PushConsumer:
             )
 
     def lag(self) -> dict[Queue, int]:
-        """Return how many messages each queue had behind the last one that came, when it came."""
+        """Return how many messages each queue had behind the last one that came, when it came.  Raises ForkedError."""
+        self._client.check_own()
         return {place: reader.lagging for place, reader in list(self._member.readers.items())}
 
     def close(self, timeout: float | timedelta = 10.0) -> None:

@@ -57,7 +57,8 @@ class Delivery(Send):
         return self._id
 
     def done(self) -> bool:
-        """Return whether there is a result."""
+        """Return whether there is a result.  Raises ForkedError in a forked child, in which none would ever come."""
+        self._handler.check_own()
         return self._result is not None
 
     def result(self, timeout: float | timedelta | None = None) -> Delivered:

@@ -181,6 +181,7 @@ def test_in_a_forked_child_nothing_waits_for_the_parent_s_threads() -> None:
             for call in (
                 settled.result, waiting.result, waiting.exception, lambda: waiting.add_done_callback(print),
                 producer.report, producer.flush, consumer.counts, lambda: pulls.poll(1), pulls.commit,
+                settled.done, waiting.done, consumer.lag, lambda: consumer.assignment, lambda: pulls.assignment,
             ):  # fmt: skip
                 try:
                     call()

@@ -372,6 +372,27 @@ def test_a_forked_child_is_told() -> None:
         producer.send("t", b"z").result(10)
 
 
+@pytest.mark.parametrize("call", ["done", "result", "exception"])
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_delivery_of_the_parent_is_refused_in_a_child(call: str, answered: bool) -> None:
+    with RocketServer({"t": 1}) as server:
+        producer = make(server)
+        if not answered:
+            server.on[SEND] = lambda client, fields, body: None
+        delivery = producer.send("t", b"x")
+        if answered:
+            delivery.result(10)
+        child = os.fork()
+        if child == 0:
+            try:
+                getattr(delivery, call)()
+            except ForkedError:
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        producer.close(0)
+
+
 def test_oneway_asks_for_no_answer() -> None:
     with RocketServer({"t": 1}) as server, make(server) as producer:
         producer.send_oneway("t", b"x", tag="a")
