@@ -45,6 +45,7 @@ from dataproxy.hub.tubedoor import (
 )  # fmt: skip
 from dataproxy.logs import logger
 from dataproxy.problems import seconds
+from dataproxy.process.threads import finish
 from dataproxy.stored.entry import StoredEntry
 from dataproxy.trust.files import hub_trust
 from dataproxy.unmade import made_by_init
@@ -424,7 +425,8 @@ class Hub:
         """Stop: accept nothing more, commit and answer what was accepted, and end the threads.
 
         Answering takes at most ``timeout`` seconds (or a timedelta); after that it waits only for the disk.
-        Idempotent; does nothing in a forked child.  Raises ConfigError for an invalid timeout.
+        Idempotent; does nothing in a forked child.  What a signal handler raises meanwhile (Ctrl-C) is raised at the
+        end.  Raises ConfigError for an invalid timeout.
         """
         limit = min(seconds(timeout), _LONGEST)
         with self._lock:
@@ -434,8 +436,11 @@ class Hub:
         _live.discard(self)
         if self._trust is not None:
             self._trust.stop()
-        if self._pid != os.getpid():
-            return
+        if self._pid == os.getpid():
+            finish("dataproxy-hub-close", functools.partial(self._end, limit))
+
+    def _end(self, limit: float) -> None:
+        """End all threads, and close the store; once."""
         self._faults._end()
         if self._cluster is not None:  # another hub leads from now on
             began = time.monotonic()

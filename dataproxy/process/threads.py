@@ -18,6 +18,7 @@ __all__ = [
     "at_childs_end",
     "check_native_threads",
     "end_child",
+    "finish",
     "forks",
     "is_ours",
     "join",
@@ -136,6 +137,42 @@ def join(thread: threading.Thread, seconds: float, *, heeds: bool = False) -> Ba
                 continue
         break
     return raised
+
+
+def finish(name: str, body: Callable[[], None]) -> None:
+    """Run ``body`` to its end, and raise then what it has raised, or a signal handler meanwhile.
+
+    Handlers run on the main thread, and would end it halfway there: it runs on a thread of its own then.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        body()
+        return
+    first, over = threading.Lock(), Event()
+    raised: list[BaseException] = []
+    begun = False
+
+    def whole() -> None:
+        if first.acquire(blocking=False):
+            try:
+                body()
+            except BaseException as error:  # noqa: BLE001 - raised below
+                raised.append(error)
+            finally:
+                over.set()
+
+    while not over.is_set():
+        try:
+            if not begun:
+                start_quiet(name, whole)
+            begun = True
+            over.wait(_LONGEST_S)
+        except BaseException as error:  # noqa: BLE001 - raised below
+            if begun or not isinstance(error, RuntimeError):  # which says that the system has no thread, or Python ends
+                raised.append(error)
+            begun = True
+            whole()  # unless that thread does it
+    if raised:
+        raise raised[0]
 
 
 def _count_fork() -> None:

@@ -1,6 +1,7 @@
 """A hub that is closed in the middle of a load: what it stored is acknowledged, what it did not store is sent again."""
 
 import itertools
+import signal
 import socket
 import threading
 
@@ -97,3 +98,28 @@ def test_a_producer_sees_no_duplicates_when_hubs_follow_each_other_on_one_store(
         stored = [int(record.body) for record in store.records("g", "s")]
     assert (report.delivered, len(stored)) == (count, count)
     assert sorted(stored) == list(range(count))
+
+
+def test_what_a_signal_handler_raises_in_a_close_leaves_nothing_open(tmp_path, monkeypatch):
+    """As Ctrl-C does: it is raised when all threads have ended and the store is closed."""
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    hub = Hub(tmp_path / "store")
+    close = hub._manager.close
+
+    def disturbed():
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+        close()
+
+    monkeypatch.setattr(hub._manager, "close", disturbed)
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            hub.close()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert not any(thread.is_alive() for thread in hub._threads)
+    with Hub(tmp_path / "store"):
+        pass
