@@ -152,7 +152,7 @@ def finish(name: str, body: Callable[[], None]) -> None:
     begun = False
 
     def whole() -> None:
-        if first.acquire(blocking=False):
+        if first.acquire(timeout=0):
             try:
                 body()
             except BaseException as error:  # noqa: BLE001 - raised below
