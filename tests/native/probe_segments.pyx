@@ -3,11 +3,13 @@
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.string cimport memset
 
+from dataproxy._core.server.store.core cimport StoreCore
+from dataproxy._core.server.store.memory cimport MemEntry
 from dataproxy._core.server.store.segments cimport (
     SEGMENT_BYTES, SEGMENT_MOST, Segment, Segments, segments_free, segments_give, segments_take,
 )
 
-__all__ = ["MOST", "SIZE", "Taker"]
+__all__ = ["MOST", "SIZE", "Taker", "held_by"]
 
 MOST = <int>SEGMENT_MOST
 SIZE = <int>SEGMENT_BYTES
@@ -53,3 +55,17 @@ cdef class Taker:
     def kept(self):
         """Return whether there are an open segment and a spare one."""
         return self.segments.open != NULL, self.segments.spare != NULL
+
+
+def held_by(StoreCore store not None):
+    """Return the bytes of a store in memory that count, and those of the segments that its values keep.
+
+    Locality: the committer does not run.
+    """
+    cdef MemEntry* entry = store._memory.head
+    segments = set()
+    while entry != NULL:
+        if entry.segment != NULL:
+            segments.add(<uintptr_t>entry.segment)
+        entry = entry.next
+    return store._memory.held_bytes, SEGMENT_BYTES * len(segments)

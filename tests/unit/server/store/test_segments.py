@@ -7,7 +7,7 @@ import pytest
 
 from dataproxy._core.server.store.core import StoreCore
 from tests.native.probe_feed import append_entries, retain_once
-from tests.native.probe_segments import MOST, SIZE, Taker
+from tests.native.probe_segments import MOST, SIZE, Taker, held_by
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -84,4 +84,18 @@ def test_a_full_store_in_memory_has_the_youngest_values_as_they_came(limits):
         found = [(offset, value) for offset, _, value in store.read(topic, 0, 0, max_bytes=1 << 30)]
         assert found == sent[len(sent) - len(found) :]
         assert found
+    store.close()
+
+
+@pytest.mark.parametrize("limits", [{}, {"retention_ms": 10}, {"retention_bytes": 60_000}], ids=str)
+def test_values_that_stay_keep_little_more_than_their_own_memory(limits):
+    """Each topic of a hundred has one value, and a segment of another topic's values comes between two of them."""
+    store = StoreCore(None, max_bytes=10_000_000, **limits)
+    between = [("busy", "s", bytes(1000))] * (SIZE // 1000)
+    for turn in range(100):
+        append_entries(store, [(f"slow{turn}", "s", b"x"), *between], receive_ms=turn)
+        retain_once(store, turn)
+    held, segments = held_by(store)
+    assert held > 60_000
+    assert segments < 1.1 * held + 2 * SIZE
     store.close()
