@@ -15,6 +15,7 @@ from dataproxy.errors import ConfigError
 from dataproxy.process.changes import Event
 
 __all__ = [
+    "FORKS",
     "at_childs_end",
     "check_native_threads",
     "end_child",
@@ -30,12 +31,12 @@ __all__ = [
 _LONGEST_S = 1e9  # thirty years: no limit, which `Thread.join` does not take as infinity
 _ours: weakref.WeakKeyDictionary[threading.Thread, Event] = weakref.WeakKeyDictionary()  # set when bodies have ended
 _last: list[Callable[[], None]] = []
-_forks = 0
+FORKS = [0]  #: what `forks` returns, for those to whom a call is too dear
 
 
 def forks() -> int:
     """Return a number that is another one in each forked child; cheaper than the process id.  Any thread."""
-    return _forks
+    return FORKS[0]
 
 
 def at_childs_end(close: Callable[[], None]) -> None:
@@ -176,8 +177,7 @@ def finish(name: str, body: Callable[[], None]) -> None:
 
 
 def _count_fork() -> None:
-    global _forks
-    _forks += 1
+    FORKS[0] += 1
 
 
 os.register_at_fork(after_in_child=_count_fork)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from dataproxy._core.producer.handle import CoreHandle
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
-from dataproxy.process.threads import end_child, forks
+from dataproxy.process.threads import FORKS, end_child, forks
 from dataproxy.producer.results.ahead import Ahead, Calls, Part
 
 __all__ = ["CallbackPlace", "Calls", "check_place"]
@@ -170,6 +170,7 @@ class CallbackPlace:
         if self._is_childs():
             return  # a child has got a copy of what waited for the loop or the executor
         ident = threading.get_ident()
+        made_in, counted = self._made_in, FORKS
         inner = ident in self._callers
         self._callers.add(ident)
         rest: Calls = ()
@@ -196,7 +197,7 @@ class CallbackPlace:
                         if self._is_childs():
                             raise
                         self.failed(function)
-                    if self._is_childs():
+                    if counted[0] != made_in and self._is_childs():  # without a call for each message
                         return
         finally:
             if not inner:
