@@ -437,7 +437,7 @@ class Hub:
         if self._trust is not None:
             self._trust.stop()
         if self._pid == os.getpid():
-            finish("dataproxy-hub-close", functools.partial(self._end, limit))
+            finish("dataproxy-close-hub", functools.partial(self._end, limit))
 
     def _end(self, limit: float) -> None:
         """End all threads, and close the store; once."""

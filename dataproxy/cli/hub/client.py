@@ -200,7 +200,7 @@ class HubClient:
         from dataproxy.producer.discovery.calls import Calls, TooLargeError
         from dataproxy.producer.discovery.limited import within
 
-        calls = self._calls or Calls(most_bytes=_MOST_BYTES)
+        calls, used = self._calls or Calls(most_bytes=_MOST_BYTES), self._calls is not None
         self._calls = None
         try:
             # On a thread: no timeout covers name service together with headers and a body that come byte by byte.
@@ -213,6 +213,8 @@ class HubClient:
         except TooLargeError as error:
             raise HubError(f"the hub at {self._url} answered {path} with {error}", hint=_CHECK) from None
         except (urllib3.exceptions.HTTPError, OverflowError, ValueError) as error:  # the last two: sizes that are none
+            if used and method == "GET" and isinstance(error, urllib3.exceptions.ProtocolError):
+                return self._answered(path, method, headers, **request)  # it was closed between two requests
             why = getattr(error.__context__, "strerror", None) or str(error)
             raise TransportError(
                 f"the hub at {self._url} cannot be reached: {why}", hint="check that it runs, and --hub"

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from dataproxy.cli.app import app
+from dataproxy.cli.hub.client import HubClient
+from dataproxy.errors import TransportError
 from tests.campaigns.httppeers.answers import HostileAnswer, HostileServer
 
 COMMANDS = {
@@ -79,3 +85,53 @@ def test_a_number_of_missing_events_that_is_none_is_an_error_with_a_name(form: s
     code, said = asked("events", {"events": [], "next": 0, "missed": FORMS[form]})
     assert code == 1
     assert "check that --hub is the Manager port of a dataproxy hub" in said
+
+
+@contextmanager
+def hub_that_hangs_up(answers: list[bytes]) -> Iterator[tuple[str, list[bytes]]]:
+    """Answer the first request of each connection, and close it behind the second one; yield what was asked."""
+    asked_for: list[bytes] = []
+
+    def serve() -> None:
+        for answer in answers:
+            try:
+                one, _ = listener.accept()
+            except OSError:
+                return
+            with one, one.makefile("rb") as lines:
+                for turn in range(2):
+                    first = lines.readline()
+                    if not first:
+                        break
+                    asked_for.append(first.split(b" HTTP")[0])
+                    while lines.readline() not in (b"\r\n", b""):
+                        pass
+                    if turn == 0:
+                        one.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(answer) + answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(20)
+        server = threading.Thread(target=serve, daemon=True)
+        server.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", asked_for
+        server.join(20)
+
+
+def test_a_question_is_asked_again_where_its_connection_was_closed_between_two() -> None:
+    pages = [b'{"rows": [{"n": 1}], "next": "p"}', b'{"rows": [{"n": 2}], "next": null}']
+    with hub_that_hangs_up(pages) as (url, asked_for):
+        client = HubClient(url)
+        assert list(client.rows("/pages", "rows")) == [{"n": 1}, {"n": 2}]
+        del client
+    assert asked_for == [b"GET /pages?start=", b"GET /pages?start=p", b"GET /pages?start=p"]
+
+
+def test_an_order_is_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATAPROXY_HUB_TOKEN", "token")
+    with hub_that_hangs_up([b'{"rows": [], "next": null}']) as (url, asked_for):
+        client = HubClient(url)
+        assert list(client.rows("/pages", "rows")) == []
+        with pytest.raises(TransportError, match="cannot be reached"):
+            client.change("POST", "/orders")
+        del client
+    assert asked_for == [b"GET /pages?start=", b"POST /orders"]
