@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -91,6 +91,7 @@ def test_a_number_of_missing_events_that_is_none_is_an_error_with_a_name(form: s
 def hub_that_hangs_up(answers: list[bytes]) -> Iterator[tuple[str, list[bytes]]]:
     """Answer the first request of each connection, and close it behind the second one; yield what was asked."""
     asked_for: list[bytes] = []
+    taken: list[socket.socket] = []
 
     def serve() -> None:
         for answer in answers:
@@ -98,6 +99,7 @@ def hub_that_hangs_up(answers: list[bytes]) -> Iterator[tuple[str, list[bytes]]]
                 one, _ = listener.accept()
             except OSError:
                 return
+            taken.append(one)
             with one, one.makefile("rb") as lines:
                 for turn in range(2):
                     first = lines.readline()
@@ -114,24 +116,25 @@ def hub_that_hangs_up(answers: list[bytes]) -> Iterator[tuple[str, list[bytes]]]
         server = threading.Thread(target=serve, daemon=True)
         server.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}", asked_for
+        for one in (listener, *taken):
+            with suppress(OSError):  # it is closed
+                one.shutdown(socket.SHUT_RDWR)
         server.join(20)
+        assert not server.is_alive()
 
 
 def test_a_question_is_asked_again_where_its_connection_was_closed_between_two() -> None:
     pages = [b'{"rows": [{"n": 1}], "next": "p"}', b'{"rows": [{"n": 2}], "next": null}']
     with hub_that_hangs_up(pages) as (url, asked_for):
-        client = HubClient(url)
-        assert list(client.rows("/pages", "rows")) == [{"n": 1}, {"n": 2}]
-        del client
+        assert list(HubClient(url).rows("/pages", "rows")) == [{"n": 1}, {"n": 2}]
     assert asked_for == [b"GET /pages?start=", b"GET /pages?start=p", b"GET /pages?start=p"]
 
 
 def test_an_order_is_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATAPROXY_HUB_TOKEN", "token")
-    with hub_that_hangs_up([b'{"rows": [], "next": null}']) as (url, asked_for):
+    with hub_that_hangs_up([b'{"rows": [], "next": null}'] * 2) as (url, asked_for):
         client = HubClient(url)
         assert list(client.rows("/pages", "rows")) == []
         with pytest.raises(TransportError, match="cannot be reached"):
             client.change("POST", "/orders")
-        del client
     assert asked_for == [b"GET /pages?start=", b"POST /orders"]

@@ -34,7 +34,7 @@ cdef inline uint64_t ring_at(const Ring* ring, uint64_t position) noexcept nogil
     return ring.items[position & (ring.room - 1)]
 
 
-ctypedef struct MemEntry:   # a line of the cache, followed by the value
+ctypedef struct MemEntry:   # followed by the value
     Segment* segment        # whose memory it is; NULL: an allocation of its own
     MemEntry* next          # the next younger one of all logs
     MemEntry* before        # the next older one
