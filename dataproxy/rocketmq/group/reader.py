@@ -211,10 +211,11 @@ class QueueReader:
             if self.dropped or number != self.backlog.number:
                 return 0.0, number
             if answer.code == Answer.PULL_OFFSET_MOVED:
-                _LOG.warning("%r: offset %d is not there, going on at %d (there are %d to %d)", self, self.backlog.next,
-                             answer.next_offset, answer.min_offset, answer.max_offset)  # fmt: skip
+                overtaken = answer.next_offset > self.backlog.next  # what it waited for would be dropped meanwhile
+                self._say(f"offset {self.backlog.next} is not there, going on at {answer.next_offset} "
+                          f"(there are {answer.min_offset} to {answer.max_offset})")  # fmt: skip
                 self.backlog.move(answer.next_offset)
-                return _FAULT_S, self.backlog.number
+                return 0.0 if overtaken else _FAULT_S, self.backlog.number
             moved = answer.next_offset != self.backlog.next
             self.lagging = max(0, answer.max_offset - answer.next_offset)
             chunks = self.backlog.add(messages, answer.next_offset, self._sink._chunk_size())
