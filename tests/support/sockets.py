@@ -22,19 +22,27 @@ NETWORK = {socket.AF_INET, socket.AF_INET6}
 THREADS = ("dataproxy-exec", "dataproxy-hub")  # they connect, or accept, in compiled code
 
 
-def _descriptors() -> set[str]:
-    """Return the network sockets that this process holds, each as ``socket:[inode]``."""
-    found = set()
+def _descriptors() -> dict[str, str]:
+    """Return the network sockets that this process holds: ``socket:[inode]`` -> between which addresses."""
+    found = {}
     for path in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # closed meanwhile, on another thread
             name = str(path.readlink())
             if name.startswith("socket:"):
                 one = socket.socket(fileno=int(path.name))
-                family = one.family
-                one.detach()
-                if family in NETWORK:
-                    found.add(name)
+                try:
+                    if one.family in NETWORK:
+                        found[name] = f"from {one.getsockname()} to {_peer(one)}"
+                finally:
+                    one.detach()
     return found
+
+
+def _peer(one: socket.socket) -> object:
+    try:
+        return one.getpeername()
+    except OSError:
+        return "nobody"
 
 
 def _of_pyspark() -> bool:
@@ -63,7 +71,7 @@ class OpenedSockets:
         if not OpenedSockets._hooked:
             OpenedSockets._hooked = True
             sys.addaudithook(_hear_event)  # it stays for ever
-        self._before = _descriptors()
+        self._before = set(_descriptors())
         threading.Thread.start = _heard_start  # type: ignore[method-assign]  # CPython 3.11 has no event for it
         OpenedSockets._listening = self
 
@@ -72,7 +80,10 @@ class OpenedSockets:
         OpenedSockets._listening = None
         threading.Thread.start = _plain_start  # type: ignore[method-assign]
         if not self._found and not self._pyspark:
-            self._found += [f"compiled code, {name}" for name in sorted(_descriptors() - self._before)]
+            names = _descriptors()
+            new = [f"compiled code, {name} {names[name]}" for name in sorted(names.keys() - self._before)]
+            threads = ", ".join(thread.name for thread in threading.enumerate())
+            self._found += [f"{one}, while these threads run: {threads}" for one in new]
         return self._found
 
     def hear_socket(self) -> None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 from pathlib import Path
 from typing import Any, Final
+
+from tests.support.ports import HeldPorts
 
 __all__ = ["KIT", "RocketServers", "Servers", "ZooKeeper", "link_jars"]
 
@@ -19,15 +20,6 @@ KIT: Final = _ROOT / "tests" / "interop" / "peers" / "interop.sh"
 _JARS: Final = Path(os.environ.get("INTEROP_HOME", _ROOT / ".interop"))
 _PORTS: Final = ("TUBE_MASTER_PORT", "TUBE_MASTER_WEB", "TUBE_MASTER_BDB", "TUBE_MASTER_PROM", "TUBE_BROKER_PORT",
                  "TUBE_BROKER_WEB", "TUBE_BROKER_PROM")  # fmt: skip
-
-
-def _free_ports(n: int) -> list[int]:
-    """Return ports that nobody listens on now."""
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
 
 
 def link_jars(home: Path) -> None:
@@ -44,7 +36,8 @@ class _Kit:
         link_jars(home)
         self._home = home
         self.env = {**os.environ, "INTEROP_HOME": str(home), "INTEROP_START_LIMIT": "180", **more}
-        self.env |= {name: str(port) for name, port in zip(ports, _free_ports(len(ports)), strict=True)}
+        self._ports = HeldPorts()
+        self.env |= {name: str(self._ports.take()) for name in ports}
 
     def run(self, *words: str, seconds: float = 400, codes: tuple[int, ...] = (0,)) -> str:
         """Run a command of the kit, which ends with one of the codes, and return what it printed."""
@@ -86,7 +79,8 @@ class RocketServers(_Kit):
     """
 
     def __init__(self, home: Path) -> None:
-        super().__init__(home, ("MQ_NAMESRV_PORT",), MQ_BROKER_PORT=str(_port_with_neighbours()))
+        super().__init__(home, ("MQ_NAMESRV_PORT",))
+        self.env["MQ_BROKER_PORT"] = str(self._ports.take(1, -2))
         self.names = f"127.0.0.1:{self.env['MQ_NAMESRV_PORT']}"
         self.broker = f"127.0.0.1:{self.env['MQ_BROKER_PORT']}"
 
@@ -108,15 +102,3 @@ class RocketServers(_Kit):
                 if last or "RemotingTimeoutException" not in str(error):
                     raise  # else the machine is busy: Java's client has given its first call up
         return [json.loads(text) for text in printed.splitlines() if text.startswith("{")]
-
-
-def _port_with_neighbours() -> int:
-    """Return a port that nobody listens on now, nor on the one above, nor on the second below."""
-    while True:
-        port = _free_ports(1)[0]
-        try:
-            for other in (port, port + 1, port - 2):
-                socket.create_server(("127.0.0.1", other)).close()
-        except OSError:
-            continue
-        return port

@@ -6,22 +6,16 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-__all__ = ["HubProcess", "SenderProcess", "free_port"]
+from tests.support.ports import HeldPorts
+
+__all__ = ["HubProcess", "SenderProcess"]
 
 ROOT = Path(__file__).parents[3]
-
-
-def free_port() -> int:
-    """Return a port of loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _spawn(module: str, *arguments: str, log: Path) -> subprocess.Popen[str]:
@@ -54,11 +48,12 @@ class HubProcess:
         self.durable = durable
         self.folder = folder / name
         self.log = folder / f"{name}.log"
-        self.port = free_port()
-        self.http_port = free_port() if reports else -1
-        self.tubemq_port = free_port() if queue else -1
-        self.rocketmq_port = free_port() if rockets else -1
-        self.manager_port = free_port()
+        self._ports = HeldPorts()
+        self.port = self._ports.take()
+        self.http_port = self._ports.take() if reports else -1
+        self.tubemq_port = self._ports.take() if queue else -1
+        self.rocketmq_port = self._ports.take() if rockets else -1
+        self.manager_port = self._ports.take()
         self.process: subprocess.Popen[str] | None = None
         self.frozen = False
 
@@ -109,18 +104,23 @@ class HubProcess:
 
     def close(self) -> None:
         """End it in order."""
-        if self.process is None or self.process.poll() is not None:
+        self._ports.close()
+        if self.process is None:
             return
+        if self.process.poll() is None:
+            self._end(self.process)
+        self._drop_pipes()
+
+    def _end(self, process: subprocess.Popen[str]) -> None:
         if self.frozen:
             self.thaw()
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        assert process.stdin is not None
+        process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(30)
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self._drop_pipes()
+            process.wait(30)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
 
     def _drop_pipes(self) -> None:
         assert self.process is not None

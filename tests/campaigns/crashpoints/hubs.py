@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.campaigns.preload import build_preload
+from tests.support.ports import HeldPorts
 
 __all__ = ["Nursery", "build_killer"]
 
@@ -30,7 +31,8 @@ class Nursery:
     """Start hubs one at a time; ``port`` is the same for all of them, ``status`` that of the last one that ended."""
 
     def __init__(self, killer: Path) -> None:
-        self.port = 0
+        self._ports = HeldPorts()
+        self.port = self._ports.take()
         self.pid = 0
         self.status: int | None = None
         self._process = subprocess.Popen(
@@ -60,7 +62,7 @@ class Nursery:
         self._process.stdin.flush()
         word, *rest = self._said.get(timeout=60).split()
         if word == "ready":
-            self.port, self.pid = int(rest[0]), int(rest[1])
+            self.pid = int(rest[1])
             return True
         self._take(word, rest)
         return False
@@ -94,6 +96,7 @@ class Nursery:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ports.close()
         assert self._process.stdin is not None
         self._process.stdin.close()
         if self.status is None and self.pid:

@@ -144,8 +144,6 @@ class Rounds:
 
     def run(self, events: list[str]) -> None:
         """Let a hub die at each of the events, then let one live until everything is delivered."""
-        if not self.nursery.port:
-            self.nursery.port = _free_port()
         with Producer(f"tcp://127.0.0.1:{self.nursery.port}", group_id="g", **_PRODUCER) as producer:
             for event in events:
                 self._life(producer, event)
@@ -217,8 +215,3 @@ def events(seed: int, n: int) -> list[str]:
     """Return ``n`` events of a seed; the first ones hit a store that is being made."""
     rng = random.Random(seed)
     return ["opening", "opening", *rng.choices(list(EVENTS), k=n)][:n]
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])

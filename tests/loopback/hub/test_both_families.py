@@ -12,6 +12,7 @@ from dataproxy.errors import ConfigError, HubError
 from dataproxy.hub import addresses
 from tests.loopback.hub.peer import wait_until
 from tests.support.ipv6 import needs_ipv6
+from tests.support.ports import HeldPorts
 
 BOTH = ("127.0.0.1", "::1")
 NAME = "both.test"
@@ -103,12 +104,14 @@ def test_a_closed_hub_listens_in_no_family(start_hub):
 @pytest.mark.parametrize("taken", BOTH)
 def test_a_port_that_is_taken_in_one_family_is_told_and_free_again_in_the_other(start_hub, option, taken):
     family = socket.AF_INET6 if ":" in taken else socket.AF_INET
-    with socket.create_server((taken, 0), family=family) as server:
-        port = server.getsockname()[1]
+    ports = HeldPorts(*BOTH)
+    port = ports.take()
+    with socket.create_server((taken, port), family=family):
         with pytest.raises(HubError, match=f"cannot listen on {NAME}:{port}: Address already in use") as caught:
             start_hub(host=NAME, **{option: port})
         assert caught.value.code == "LISTEN"
     start_hub(host=NAME, **{option: port})
+    ports.close()
 
 
 def test_a_free_port_is_free_in_both_families(monkeypatch):

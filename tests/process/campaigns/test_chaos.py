@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from pathlib import Path
 
 import pytest
 
 from tests.campaigns.chaos.__main__ import Dialect, chaos
 from tests.campaigns.chaos.failover import failover
+from tests.campaigns.chaos.processes import HubProcess
 from tests.campaigns.chaos.refresh import refresh
 from tests.campaigns.soak.samples import Sample, slope_mib_per_hour
+from tests.support.ports import HeldPorts
 
 
 def test_faults_of_processes_and_hubs_lose_nothing(tmp_path: Path) -> None:
@@ -60,3 +64,26 @@ def test_a_slope_is_found_and_a_step_is_none() -> None:
     assert abs(slope_mib_per_hour(steady)) < 0.1
     growing = [sample._replace(rss_kib=30_000 + sample.seconds * 1024 / 360) for sample in steady]
     assert 9.9 < slope_mib_per_hour(growing) < 10.1
+
+
+def test_a_port_stays_with_its_hub_while_the_hub_is_dead() -> None:
+    ports = HeldPorts()
+    port = ports.take()
+    for _ in range(2):
+        with socket.create_server(("127.0.0.1", port)), socket.create_connection(("127.0.0.1", port), 5.0):
+            pass
+        with socket.socket() as other, pytest.raises(OSError) as refused:  # as the system does for a connection
+            other.bind(("127.0.0.1", port))
+        assert refused.value.errno == errno.EADDRINUSE
+    ports.close()
+
+
+def test_a_hub_that_does_not_start_leaves_no_pipe_open(tmp_path: Path) -> None:
+    hub = HubProcess(tmp_path, "hub")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        hub.port = other.getsockname()[1]
+        with pytest.raises(RuntimeError, match="another program listens there"):
+            hub.start()
+    hub.close()
+    assert hub.process is not None and hub.process.stdin is not None and hub.process.stdout is not None
+    assert (hub.process.stdin.closed, hub.process.stdout.closed) == (True, True)
