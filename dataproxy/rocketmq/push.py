@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from os import getpid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from dataproxy._core.remoting.batches import Batches
 from dataproxy.errors import ConfigError, DataProxyError
 from dataproxy.logs import logger
 from dataproxy.problems import callback_problem, shown
-from dataproxy.process.threads import end_child, join, start_hearing
+from dataproxy.process.threads import FORKS, end_child, join, start_hearing
 from dataproxy.rocketmq.arguments import TlsOptions, check_begin, check_count, check_limit, limit, uncopied
 from dataproxy.rocketmq.group.again import send_again
 from dataproxy.rocketmq.group.backlog import Chunk
@@ -26,6 +25,7 @@ from dataproxy.rocketmq.group.pushed import PushedReader, serve_pushes
 from dataproxy.rocketmq.group.reader import Bounds, QueueReader
 from dataproxy.rocketmq.group.served import serve
 from dataproxy.rocketmq.group.shares import subscriptions
+from dataproxy.rocketmq.group.works import Works
 from dataproxy.rocketmq.network.client import Client
 from dataproxy.rocketmq.sending.messages import DELAY_LEVELS, check_group
 from dataproxy.wire.rocketmq.bodies import Subscription
@@ -43,6 +43,7 @@ __all__ = ["ConsumerCounts", "PushConsumer", "RetryLater"]
 
 _LOG: Final = logger("rocketmq")
 _FAST_S: Final = 0.0002  # of a message: such listeners get whole pulls on one thread
+_INSTANT_S: Final = 0.00002  # of a message: a thread that is awake is done before another one is woken
 _SUSPEND_S: Final = 1.0
 _AGAIN_S: Final = 5.0
 _REJOIN_S: Final = 0.2
@@ -135,7 +136,7 @@ class PushConsumer:
     ) -> None:
         if not callable(listener):
             raise callback_problem(listener, "the listener")
-        self._group, self._listener, self._pid = check_group(group), listener, getpid()
+        self._group, self._listener, self._made_in = check_group(group), listener, FORKS[0]
         self._orderly, self._broadcasting = bool(orderly), bool(broadcasting)
         self._batch = check_count("batch", batch)
         most = (_NO_LIMIT if orderly else 16) if max_attempts is None else max_attempts
@@ -159,7 +160,7 @@ class PushConsumer:
                 orderly=self._orderly, begin=begin, offsets=offsets, make_reader=make_reader, leave=self._leave,
                 stay=self._stay,
             )  # fmt: skip
-            self._work: queue.SimpleQueue[Callable[[], None] | _Work | None] = queue.SimpleQueue()
+            self._work: Works[Callable[[], None] | _Work] = Works(threads, self._client.connections.later)
             self._orders: dict[QueueReader, _Order] = {}
             self._lock = threading.RLock()  # of orders and counts; a signal handler may close in the middle
             self._counts = dict.fromkeys(("received", "done", "failed", "again"), 0)
@@ -176,8 +177,7 @@ class PushConsumer:
                 self._threads.append(start_hearing(f"dataproxy-rocketmq-listener-{n}", self._listen))
             self._member.start()
         except BaseException:
-            for _ in range(threads):
-                self._work.put(None)
+            self._work.end()
             raise
 
     def _serve(self, push: bool) -> None:
@@ -243,8 +243,7 @@ class PushConsumer:
         try:
             for reader in list(self._member.readers.values()):
                 reader.paused = True
-            for _ in self._threads:
-                self._work.put(None)
+            self._work.end()
             for thread in self._threads:
                 if thread is not threading.current_thread():
                     left = 0.0 if raised is not None else max(0.0, deadline - time.monotonic())
@@ -274,7 +273,7 @@ class PushConsumer:
         """Take messages that came.  Thread: the one that reads."""
         if not self._orderly:
             for chunk in chunks:
-                self._work.put(_Work(reader, chunk))
+                self._work.put(_Work(reader, chunk), quick=self._pace < _INSTANT_S)
             return
         with self._lock:
             if reader.dropped:
@@ -303,18 +302,17 @@ class PushConsumer:
         begun = time.monotonic()
         left: list[ReceivedMessage] = []
         n = len(chunk.messages)
-        at = done = 0
-        while at < n and not self._closed:
-            part = chunk.messages if n <= self._batch else chunk.messages[at : at + self._batch]
-            at += len(part)
-            level = self._call(part)
-            if level is None:
-                done += len(part)
-            else:
+        batches, failed = Batches(self._listener, chunk.messages, self._batch), 0
+        while batches.at < n and not self._closed:
+            level = self._level_of(batches.hear, self)
+            if level is not None:
+                part = batches.last()
+                failed += len(part)
+                self._count("failed", len(part))
                 left += self._return(part, level)
         with self._lock:
-            self._counts["done"] += done
-            if at < n:
+            self._counts["done"] += batches.at - failed
+            if batches.at < n:
                 return  # it was closed: what is left comes again at another member
             self._counts["received"] += n
         self._pace += ((time.monotonic() - begun) / n - self._pace) / 8
@@ -343,18 +341,25 @@ class PushConsumer:
                 left += self._return([message], level)
         self._finish(reader, chunk, left)
 
-    def _give(self, messages: list[ReceivedMessage]) -> None:
-        """Call the listener.  Raises what it raises."""
+    def _give(self, hear: Callable[[Any], object], what: object) -> None:
+        """Let the listener hear something.  Raises what it raises."""
         try:
-            self._listener(messages)
+            hear(what)
         finally:
-            if self._pid != getpid():
+            if FORKS[0] != self._made_in:
                 end_child(inherited=True)
 
     def _call(self, messages: list[ReceivedMessage]) -> int | None:
         """Call the listener; return None if that went well, which the caller counts, else the delay level."""
+        level = self._level_of(self._listener, list(messages))  # it may take messages out of its list
+        if level is not None:
+            self._count("failed", len(messages))
+        return level
+
+    def _level_of(self, hear: Callable[[Any], object], what: object) -> int | None:
+        """Let the listener hear something; return None if that went well, else the delay level."""
         try:
-            self._give(messages)
+            self._give(hear, what)
         except RetryLater as later:
             level = later.delay_level if type(later.delay_level) is int and -1 <= later.delay_level <= 18 else 0
         except BaseException:  # noqa: BLE001 - also SystemExit and CancelledError: the thread goes on
@@ -362,7 +367,6 @@ class PushConsumer:
             level = 0
         else:
             return None
-        self._count("failed", len(messages))
         return level
 
     def _count(self, what: str, n: int) -> None:
@@ -484,7 +488,7 @@ class PushConsumer:
     def _consume_one(self, message: ReceivedMessage) -> str:
         """Give one message to the listener, for an administrator; return why it has failed."""
         try:
-            self._give([message])
+            self._give(self._listener, [message])
         except BaseException as error:  # noqa: BLE001 - told to who asked; the thread goes on
             return f"{type(error).__name__}: {error}"
         return ""

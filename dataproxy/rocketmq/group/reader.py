@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from dataproxy._core.remoting.answers import PullAnswer
@@ -165,18 +166,17 @@ class QueueReader:
 
     def _later(self, seconds: float, number: int) -> None:
         """Ask again after some time; meanwhile nobody does."""
-
-        def again() -> None:
-            with self.lock:
-                if number != self.backlog.number:
-                    return
-                self._pulling = False
-            self.pull()
-
         if seconds:
-            self._client.connections.later(seconds, again)
+            self._client.connections.later(seconds, partial(self._again, number))
         else:
-            again()
+            self._again(number)
+
+    def _again(self, number: int) -> None:
+        with self.lock:
+            if number != self.backlog.number:
+                return
+            self._pulling = False
+        self.pull()
 
     def answered(self, answer: PullAnswer, number: int) -> None:
         """Take a broker's answer to the request of a filling.  Thread: the one that reads."""

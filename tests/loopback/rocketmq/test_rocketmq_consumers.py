@@ -93,6 +93,38 @@ def test_what_fails_is_sent_back_with_its_level() -> None:
         assert server.offsets[("g", "t", 0)] == 3
 
 
+@pytest.mark.parametrize("batch", [2, 8])
+def test_what_a_listener_takes_out_of_its_list_comes_again_with_the_rest(batch: int) -> None:
+    def fail(messages: list[ReceivedMessage]) -> None:
+        while messages:
+            if messages.pop(0).body == b"bad":
+                messages.clear()
+                raise ValueError("no")
+
+    with RocketServer({"t": 1}) as server:
+        for body in (b"fine", b"bad", b"fine"):
+            server.put("t", 0, body)
+        with push(server, fail, batch=batch) as consumer:
+            tried = 2 if batch == 2 else 3
+            server.wait(lambda: consumer.counts()[1:4] == (3 - tried, tried, tried))
+        assert len(server.requests(36)) == tried
+
+
+def test_an_orderly_listener_may_take_messages_out_of_its_list() -> None:
+    seen = []
+
+    def take(messages: list[ReceivedMessage]) -> None:
+        while messages:
+            seen.append(messages.pop(0).body)
+
+    with RocketServer({"t": 1}) as server:
+        for n in range(5):
+            server.put("t", 0, b"%d" % n)
+        with push(server, take, orderly=True, batch=2) as consumer:
+            server.wait(lambda: consumer.counts().done == 5)
+        assert seen == [b"0", b"1", b"2", b"3", b"4"]
+
+
 def test_what_cannot_be_sent_back_is_sent_as_a_copy() -> None:
     def fail(message: ReceivedMessage) -> None:
         raise RetryLater
