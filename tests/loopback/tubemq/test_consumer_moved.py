@@ -18,11 +18,13 @@ OLD, NEW = "127.0.0.1", "127.0.0.2"
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
+    try:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
+    finally:
+        writer.close()  # also when it is cancelled
 
 
 class Relay:
