@@ -3,8 +3,9 @@
 An audit hook hears of each socket that Python code makes.  The core makes its sockets without the interpreter, but
 on threads that Python starts and whose names say so; a socket it keeps without such a thread is found among the
 descriptors.  Sockets between two ends in this process (``AF_UNIX``) do not count, nor do those of PySpark, which
-talks to its JVM whenever an object of the JVM is freed.  Programs that a test starts are not looked at, nor what a
-module of tests opens while it is imported.
+talks to its JVM whenever an object of the JVM is freed, nor datagrams among the descriptors: the core makes none, and
+the C library asks name servers by them, for seconds after an earlier test has given a name up.  Programs that a test
+starts are not looked at, nor what a module of tests opens while it is imported.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ THREADS = ("dataproxy-exec", "dataproxy-hub")  # they connect, or accept, in com
 
 
 def _descriptors() -> dict[str, str]:
-    """Return the network sockets that this process holds: ``socket:[inode]`` -> between which addresses."""
+    """Return the network streams that this process holds: ``socket:[inode]`` -> between which addresses."""
     found = {}
     for path in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # closed meanwhile, on another thread
@@ -31,7 +32,7 @@ def _descriptors() -> dict[str, str]:
             if name.startswith("socket:"):
                 one = socket.socket(fileno=int(path.name))
                 try:
-                    if one.family in NETWORK:
+                    if one.family in NETWORK and one.type == socket.SOCK_STREAM:
                         found[name] = f"from {one.getsockname()} to {_peer(one)}"
                 finally:
                     one.detach()
