@@ -74,6 +74,7 @@ class PullConsumer:
         begin = check_begin(begin)
         self._ready: deque[tuple[QueueReader, Chunk]] = deque()
         self._polled: list[tuple[QueueReader, Chunk]] = []
+        self._returned: deque[tuple[QueueReader, Chunk, int]] = deque()  # by iterators, with how many are done
         self._changes = Changes()
         self._choosing = threading.Lock()
         self._over = False
@@ -198,47 +199,87 @@ class PullConsumer:
         ``timeout`` in seconds or a timedelta, None or infinity: wait for ever.  Ctrl-C interrupts the wait.  Raises
         ClosedError, ForkedError; DataProxyError: the client has failed.
         """
+        taken = self._await(math.inf if timeout is None else timeout, polled=True)
+        return [] if taken is None else taken[1].messages
+
+    def _await(self, timeout: float | timedelta, *, polled: bool) -> tuple[QueueReader, Chunk] | None:
+        """Return the next messages, None: none came within the time; ``polled``: `commit` counts them as done."""
         self._client.check()
-        until = time.monotonic() + limit(math.inf if timeout is None else timeout)
+        until = time.monotonic() + limit(timeout)
         if self._auto_commit:
             self.commit()
         while True:
             with self._changes.lock:
                 found = self._next()
                 if found is not None:
+                    if polled:
+                        reader, chunk = found
+                        self._polled.append((reader, chunk._replace(messages=[])))  # its bytes are the caller's alone
                     return found
                 left = until - time.monotonic()
                 if self._over:
                     raise ClosedError("the consumer was closed")
                 self._client.check()
                 if left <= 0:
-                    return []
+                    return None
                 waiter = self._changes.waiter()
             self._changes.wait(waiter, left)
 
-    def _next(self) -> list[ReceivedMessage] | None:
+    def _next(self) -> tuple[QueueReader, Chunk] | None:
+        self._take_back()
         while self._ready:
             reader, chunk = self._ready.popleft()
             if not reader.dropped and chunk.number == reader.backlog.number:
                 reader.hand_out(chunk)
-                self._polled.append((reader, chunk._replace(messages=[])))  # its bytes are the caller's alone
-                return chunk.messages
+                return reader, chunk
         return None
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
-        """Return messages one by one, for ever; each list of `poll` is committed when its last message was done."""
+        """Return messages one by one, for ever; those of each list are committed when its last message was done.
+
+        That is when the next message is asked for.  An iterator that is left in the middle of a list commits what is
+        before its last message; this one and those behind it are the next that are given out.  `commit` and
+        ``auto_commit`` count nothing of it as done.
+        """
         while True:
-            yield from self.poll()
-            self.commit()
+            taken = self._await(math.inf, polled=False)
+            assert taken is not None, "this wait has no end without messages"
+            n = 0
+            try:
+                for message in taken[1].messages:
+                    yield message
+                    n += 1
+                self._finish([taken])
+            except BaseException:
+                self._return(*taken, n)
+                raise
+
+    def _return(self, reader: QueueReader, chunk: Chunk, n: int) -> None:
+        """Give messages back, of which the first ``n`` are done.  No locks: an iterator may be collected anywhere."""
+        self._returned.append((reader, chunk, n))
+        if not self._client.inherited:
+            self._client.connections.later(0.0, self._wake)
+
+    def _take_back(self) -> None:
+        """Put what was given back before everything that waits."""
+        while self._returned:
+            reader, chunk, n = self._returned.pop()
+            with reader.lock:
+                rest = reader.backlog.take_back(chunk, n)
+            if rest is not None:
+                self._ready.appendleft((reader, rest))
 
     def commit(self) -> None:
         """Tell the brokers that everything that was polled is done; they do not answer."""
         self._client.check()
         with self._changes.lock:
             polled, self._polled = self._polled, []
-        for reader, chunk in polled:
+        self._finish(polled)
+
+    def _finish(self, done: list[tuple[QueueReader, Chunk]]) -> None:
+        for reader, chunk in done:
             reader.finish(chunk)
-        if polled:
+        if done:
             self._client.keeper.soon(self._member.commit)
 
     def close(self) -> None:
@@ -253,6 +294,8 @@ class PullConsumer:
             self._client.close()
             return
         self._wake()
+        with self._changes.lock:
+            self._take_back()
         if self._auto_commit:
             for reader, chunk in self._polled:
                 reader.finish(chunk)

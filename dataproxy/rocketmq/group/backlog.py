@@ -85,6 +85,25 @@ class Backlog:
             self.count -= len(chunk.messages)
             self.bytes -= sum(map(len, chunk.messages))
 
+    def take_back(self, chunk: Chunk, n: int) -> Chunk | None:
+        """Hold messages of a chunk again that a caller gives back, and return them; the first ``n`` are done.
+
+        None: there are none, because all are done, or because the chunk belongs to an older filling.
+        """
+        if n >= len(chunk.messages):
+            self.finish(chunk)
+            return None
+        if chunk.number != self.number or chunk.first not in self._out:
+            return None
+        self.hand_out(chunk)
+        rest = chunk.split(n)[1] if n else chunk
+        others = self._out.items()
+        self._out = dict((rest.first, rest) if first == chunk.first else (first, one) for first, one in others)
+        self.count += len(rest.messages)
+        self.bytes += sum(map(len, rest.messages))
+        self.finished = self.finished or n > 0
+        return rest
+
     def move(self, offset: int) -> None:
         """Go on at another place because the broker says so; what is out still counts, unless the place lies before it.
 

@@ -95,6 +95,23 @@ def test_a_part_of_the_oldest_chunk_can_be_done() -> None:
     assert log.done == 4
 
 
+def test_a_caller_gives_back_what_it_has_not_done() -> None:
+    log = Backlog(0)
+    first, second = log.add(stored(6), 6, 3)
+    for chunk in (first, second):
+        log.hand_out(chunk)
+    assert log.take_back(second, 0) == second and (log.done, log.count, log.bytes, log.finished) == (0, 3, 3, False)
+    rest = log.take_back(first, 1)
+    assert rest is not None and [one.offset for one in rest.messages] == [1, 2]
+    assert (log.done, log.count, log.bytes, log.finished) == (1, 5, 5, True)
+    assert log.finish(rest) and log.done == 3
+    assert log.take_back(second, 3) is None and (log.done, log.count) == (6, 0)
+    assert log.take_back(second, 1) is None, "it is done"
+    [old] = log.add(stored(3, 6), 9, 3)
+    log.reset(6)
+    assert log.take_back(old, 1) is None and (log.done, log.count) == (6, 0)
+
+
 def test_offsets_of_a_file_that_is_no_such_file(tmp_path: Path) -> None:
     path = tmp_path / "offsets"
     queue = Queue("b", 3, "t")

@@ -1,0 +1,90 @@
+"""What a consumer that polls counts as done: of iterators that are left in the middle, and of several at once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from dataproxy.rocketmq import PullConsumer, ReceivedMessage
+from tests.support.rocketserver import RocketServer
+
+OFFSET = ("g", "t", 0)
+
+
+@contextlib.contextmanager
+def filled(n: int = 40) -> Iterator[RocketServer]:
+    """Yield a server whose one queue has messages."""
+    with RocketServer({"t": 1}) as server:
+        for i in range(n):
+            server.put("t", 0, b"%d" % i)
+        yield server
+
+
+def first_of(messages: Iterator[ReceivedMessage], n: int) -> list[int]:
+    return [int(next(messages).body) for _ in range(n)]
+
+
+def test_an_iterator_that_is_left_in_the_middle_leaves_its_last_message_and_those_behind_it() -> None:
+    with filled() as server, PullConsumer(server.target, "g", "t", begin="first") as consumer:
+        for message in consumer:
+            if message.offset == 2:
+                break
+        assert [int(one.body) for one in consumer.poll(20)] == list(range(2, 32))
+        assert [int(one.body) for one in consumer.poll(20)] == list(range(32, 40))
+
+
+@pytest.mark.parametrize("auto_commit", [False, True])
+def test_messages_that_no_iterator_has_come_to_are_not_committed(auto_commit: bool) -> None:
+    def work(consumer: PullConsumer) -> None:
+        for message in consumer:
+            consumer.commit()  # of what `poll` has returned, which is nothing
+            if message.offset == 2:
+                raise ZeroDivisionError
+
+    with filled() as server:
+        with PullConsumer(server.target, "g", "t", begin="first", auto_commit=auto_commit) as consumer:
+            with pytest.raises(ZeroDivisionError) as raised:
+                work(consumer)
+            del raised
+        assert server.offsets[OFFSET] == 2
+
+
+def test_an_iterator_commits_nothing_of_another_one() -> None:
+    with filled(70) as server, PullConsumer(server.target, "g", "t", begin="first") as consumer:
+        slow, fast = iter(consumer), iter(consumer)
+        assert first_of(slow, 1) == [0]
+        assert first_of(fast, 33) == list(range(32, 65))
+        consumer.close()
+        assert server.offsets.get(OFFSET, 0) == 0
+
+
+def test_an_iterator_commits_nothing_of_a_poll() -> None:
+    with filled(70) as server, PullConsumer(server.target, "g", "t", begin="first") as consumer:
+        assert len(consumer.poll(20)) == 32
+        assert first_of(iter(consumer), 33) == list(range(32, 65))
+        consumer.close()
+        assert server.offsets.get(OFFSET, 0) == 0
+
+
+def test_an_iterator_commits_each_list_that_it_has_come_to_the_end_of() -> None:
+    with filled() as server, PullConsumer(server.target, "g", "t", begin="first") as consumer:
+        messages = iter(consumer)
+        assert first_of(messages, 33) == list(range(33))
+        server.wait(lambda: server.offsets.get(OFFSET) == 32)
+        assert first_of(messages, 7) == list(range(33, 40))
+        del messages
+        consumer.close()
+        assert server.offsets[OFFSET] == 39
+
+
+def test_what_is_left_of_a_queue_that_was_moved_does_not_come_again() -> None:
+    with filled() as server, PullConsumer(server.target, "g") as consumer:
+        (queue,) = consumer.queues("t")
+        consumer.assign({queue: 0})
+        messages = iter(consumer)
+        assert first_of(messages, 2) == [0, 1]
+        consumer.seek(queue, 38)
+        del messages
+        assert [int(one.body) for one in consumer.poll(20)] == [38, 39]
