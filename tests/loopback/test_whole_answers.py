@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
+import weakref
 import zlib
 from collections.abc import Callable
 from contextlib import closing
@@ -13,6 +15,7 @@ from dataproxy.cli.hub import client as cli
 from dataproxy.config import load_producer_config
 from dataproxy.errors import DataProxyError, DiscoveryError, HubError, RemoteProtocolError, TransportError
 from dataproxy.perf.hub import HubFigures
+from dataproxy.producer.discovery.calls import Calls
 from dataproxy.producer.discovery.targets import ManagerClient, parse_target
 from dataproxy.spark.reading.hubclient import HubAddress, HubClient
 from tests.campaigns.httppeers.answers import ANSWERS, ENDLESS, HostileAnswer, HostileServer
@@ -139,3 +142,15 @@ def test_the_figures_of_a_run_do_without_a_hub(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr("dataproxy.perf.hub._PATIENCE", 0.2 if name in ENDLESS else 60.0)
     with HostileServer({**ANSWERS, **GIGANTIC, **FOREIGN}[name]) as server:
         assert HubFigures(f"http://127.0.0.1:{server.port}")._ask() is None
+
+
+def test_calls_that_are_forgotten_leave_no_connection() -> None:
+    body = HEAD + b"content-length: 2\r\n\r\n{}"
+    with HostileServer(HostileAnswer(body)) as server:
+        calls = Calls(most_bytes=1 << 10)
+        answer = calls.pool.request("GET", f"http://127.0.0.1:{server.port}/", preload_content=False)
+        assert calls.read(answer) == b"{}"
+        found = weakref.ref(calls)
+        del calls, answer
+        gc.collect()
+        assert found() is None

@@ -57,7 +57,16 @@ class Calls:
 
     def _pool_class(self, pool: type[Any], connection: type[Any]) -> type[Any]:
         # The class of answers is bound to this object: below it, lines and numbers of chunks have no bound at all.
-        whole = {"connect": lambda one: self._connect(one, connection), "response_class": self._answer_class()}
+        # Weakly, as that of connections: urllib3 holds those until their pool is freed, which this object holds.
+        mine = weakref.ref(self)
+
+        def connect(one: Any) -> None:
+            calls = mine()
+            if calls is None:
+                raise urllib3.exceptions.NewConnectionError(one, "nobody waits for it")
+            calls._connect(one, connection)
+
+        whole = {"connect": connect, "response_class": _answer_class(mine)}
         noted = type("NotedConnection", (connection,), whole)
         return type("NotedPool", (pool,), {"ConnectionCls": noted})
 
@@ -71,17 +80,6 @@ class Calls:
             self._sockets.add(one.sock)
         if self._is_over():  # ``end`` was called before there was a socket
             _shut(one.sock)
-
-    def _answer_class(self) -> type[http.client.HTTPResponse]:
-        calls = self
-
-        class BoundedAnswer(http.client.HTTPResponse):
-            def __init__(self, *given: Any, **named: Any) -> None:
-                super().__init__(*given, **named)
-                calls.renew()
-                self.fp = io.BufferedReader(_Counted(self.fp.detach(), calls))
-
-        return BoundedAnswer
 
     def renew(self) -> None:
         """Let the answer that is read have as many bytes again: who reads a stream bounds its parts."""
@@ -140,6 +138,19 @@ class Calls:
     def close(self) -> None:
         """Close idle connections."""
         self.pool.clear()
+
+
+def _answer_class(mine: weakref.ref[Calls]) -> type[http.client.HTTPResponse]:
+    class BoundedAnswer(http.client.HTTPResponse):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            calls = mine()
+            if calls is None:
+                raise urllib3.exceptions.ProtocolError("nobody waits for this answer")
+            calls.renew()
+            self.fp = io.BufferedReader(_Counted(self.fp.detach(), calls))
+
+    return BoundedAnswer
 
 
 class _Counted(io.RawIOBase):
