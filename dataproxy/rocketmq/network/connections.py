@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataproxy._core.remoting.answers import Answer, Incoming
 from dataproxy._core.remoting.link import Link, Request
-from dataproxy.errors import ClosedError, DataProxyError, RemoteProtocolError, TransportError
+from dataproxy.errors import ClosedError, DataProxyError, LocalProtocolError, RemoteProtocolError, TransportError
 from dataproxy.logs import SparingLog, logger
 from dataproxy.process.changes import Event
 from dataproxy.process.threads import is_ours, join, start_quiet
@@ -134,12 +134,14 @@ class Connections:
     def open(self, address: Address) -> Link:
         """Return the connection to a server, and make it if there is none.
 
-        Waits for up to ``connect_s``, or ``patience_s`` if that is less.  Raises TransportError, ClosedError.
+        Waits for up to ``connect_s``, or ``patience_s`` if that is less.  Raises TransportError, ClosedError;
+        LocalProtocolError where it would wait on the thread that reads.
         """
         self._check_thread()
         found = self._links.get(address)
         if found is not None:
             return found
+        self.check_may_wait()
         patience = min(self.patience_s, max(0.0, self._hurry_by - time.monotonic()))
         if patience >= self.connect_s:
             return self._open(address)
@@ -163,6 +165,13 @@ class Connections:
         call = self._calls.get(number)
         if call is not None:
             call._lost(ClosedError("the client was closed"))
+
+    def check_may_wait(self) -> None:
+        """Raise LocalProtocolError on the thread that reads: nothing that it waited for would come."""
+        if get_ident() == self._thread.ident:
+            raise LocalProtocolError(
+                "a callback may not wait for a server", code="IN_CALLBACK", hint="wait on a thread of your own"
+            )
 
     def _check_thread(self) -> None:
         if self._forsaken and get_ident() in self._forsaken:
@@ -225,8 +234,8 @@ class Connections:
     ) -> Answer:  # fmt: skip
         """Make a call and wait for its answer, whatever its code is.
 
-        Raises TransportError (no connection, or it ended, or no answer in time), RemoteProtocolError, ClosedError.
-        Not on the thread that reads.
+        Raises TransportError (no connection, or it ended, or no answer in time), RemoteProtocolError, ClosedError;
+        LocalProtocolError on the thread that reads.
         """
 
         def write(link: Link, request: Request) -> None:
@@ -237,6 +246,7 @@ class Connections:
 
     def ask(self, address: Address, write: Callable[[Link, Request], None], seconds: float | None = None) -> Any:
         """Let ``write`` put a request on the connection to a server, and return the answer.  Raises as `call`."""
+        self.check_may_wait()
         link, call = self.open(address), _Call()
         limit = self.call_s if seconds is None else seconds
         self.watch(call, limit)

@@ -79,8 +79,9 @@ class Routes:
         """Ask for a topic, and return what is known now: None, it does not exist.
 
         ``template``: a topic that does not exist yet has the queues that it would get.  Raises DiscoveryError: no name
-        server gives an answer.
+        server gives an answer; LocalProtocolError on the thread that reads.
         """
+        self._connections.check_may_wait()
         route = self._call(topic)
         made_up = route is None and template and topic != TEMPLATE
         if made_up:

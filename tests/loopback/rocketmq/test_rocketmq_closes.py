@@ -14,8 +14,9 @@ from typing import Any, Final
 import pytest
 
 from dataproxy import AsyncConsumer, Consumer
-from dataproxy.errors import LocalProtocolError
+from dataproxy.errors import DataProxyError, LocalProtocolError
 from dataproxy.rocketmq import Producer, PullConsumer, PushConsumer, TransactionProducer
+from dataproxy.rocketmq.network.target import Address
 from tests.support.interrupting import interrupted
 from tests.support.pushserver import full_port
 from tests.support.rocketserver import RocketServer
@@ -196,6 +197,35 @@ def test_a_callback_may_not_wait_for_results_of_its_own_thread(call: str) -> Non
         assert found == ["IN_CALLBACK"]
         assert producer.send("T", b"y").result(SECONDS), "nothing was closed"
         assert producer.close().failed == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda producer: producer.queues("T"),
+        lambda producer: producer.create_topic("T2"),
+        lambda producer: producer.send_oneway("T2", b"x"),
+        lambda producer: producer._client.connections.open(Address("127.0.0.1", 1)),
+    ],
+    ids=["queues", "create_topic", "send_oneway", "connection"],
+)
+def test_a_callback_may_not_wait_for_answers_that_its_own_thread_reads(call: Callable[[Producer], object]) -> None:
+    """It would wait until its time is over, and so would all messages."""
+    with RocketServer({"T": 1}) as server, Producer(server.target, group="pg") as producer:
+        found: list[object] = []
+        told = threading.Event()
+
+        def ask(_delivery: object) -> None:
+            try:
+                found.append(call(producer))
+            except DataProxyError as error:
+                found.append(error.code)
+            told.set()
+
+        producer.send("T", b"x").add_done_callback(ask)
+        assert told.wait(SECONDS)
+        assert found == ["IN_CALLBACK"]
+        producer.send("T", b"y").result(SECONDS)
 
 
 @pytest.mark.parametrize(
