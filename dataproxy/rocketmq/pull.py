@@ -190,8 +190,8 @@ class PullConsumer:
         if reader is None:
             raise LocalProtocolError(f"{queue.topic} {queue.broker_name}/{queue.queue_id} is not read by this consumer")
         with self._changes.lock:
+            reader.seek(offset)  # first: if a signal handler ends it, everything is as before
             self._forget(lambda other: other is reader)
-            reader.seek(offset)
 
     def poll(self, timeout: float | timedelta | None = None) -> list[ReceivedMessage]:
         """Return messages of one queue, up to 32, as soon as there are some; an empty list after ``timeout``.
@@ -208,30 +208,38 @@ class PullConsumer:
         until = time.monotonic() + limit(timeout)
         if self._auto_commit:
             self.commit()
-        while True:
-            with self._changes.lock:
-                found = self._next()
-                if found is not None:
-                    if polled:
-                        reader, chunk = found
-                        self._polled.append((reader, chunk._replace(messages=[])))  # its bytes are the caller's alone
-                    return found
-                left = until - time.monotonic()
-                if self._over:
-                    raise ClosedError("the consumer was closed")
-                self._client.check()
-                if left <= 0:
-                    return None
-                waiter = self._changes.waiter()
-            self._changes.wait(waiter, left)
+        found: tuple[QueueReader, Chunk] | None = None
+        try:
+            while True:
+                with self._changes.lock:
+                    found = self._next()
+                    if found is not None:
+                        if polled:
+                            reader, chunk = found
+                            self._polled.append((reader, chunk._replace(messages=[])))  # bytes are the caller's alone
+                        return found
+                    left = until - time.monotonic()
+                    if self._over:
+                        raise ClosedError("the consumer was closed")
+                    self._client.check()
+                    if left <= 0:
+                        return None
+                    waiter = self._changes.waiter()
+                self._changes.wait(waiter, left)
+        except BaseException:  # of a signal handler: it comes behind calls, and the last one is that of the lock
+            if found is not None:
+                self._return(*found, 0)
+            raise
 
     def _next(self) -> tuple[QueueReader, Chunk] | None:
         self._take_back()
         while self._ready:
-            reader, chunk = self._ready.popleft()
+            reader, chunk = found = self._ready[0]
             if not reader.dropped and chunk.number == reader.backlog.number:
                 reader.hand_out(chunk)
-                return reader, chunk
+                del self._ready[0]  # no call behind it, for the sake of signal handlers
+                return found
+            self._ready.popleft()
         return None
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
@@ -263,22 +271,27 @@ class PullConsumer:
     def _take_back(self) -> None:
         """Put what was given back before everything that waits."""
         while self._returned:
-            reader, chunk, n = self._returned.pop()
+            reader, chunk, n = self._returned[0]
+            self._polled = [one for one in self._polled if not (one[0] is reader and one[1].first == chunk.first)]
             with reader.lock:
                 rest = reader.backlog.take_back(chunk, n)
-            if rest is not None:
-                self._ready.appendleft((reader, rest))
+                del self._returned[0]  # no call in between: a signal handler that raises leaves it here or there
+                if rest is not None:
+                    self._ready.appendleft((reader, rest))
 
     def commit(self) -> None:
         """Tell the brokers that everything that was polled is done; they do not answer."""
         self._client.check()
         with self._changes.lock:
-            polled, self._polled = self._polled, []
-        self._finish(polled)
+            self._take_back()
+            polled = list(self._polled)
+            self._finish(polled)  # what a signal handler raises before its end leaves something to commit again
+            self._polled = self._polled[len(polled) :]
 
     def _finish(self, done: list[tuple[QueueReader, Chunk]]) -> None:
         for reader, chunk in done:
-            reader.finish(chunk)
+            with reader.lock:
+                reader.backlog.finish(chunk)
         if done:
             self._client.keeper.soon(self._member.commit)
 
@@ -296,9 +309,8 @@ class PullConsumer:
         self._wake()
         with self._changes.lock:
             self._take_back()
-        if self._auto_commit:
-            for reader, chunk in self._polled:
-                reader.finish(chunk)
+            if self._auto_commit:
+                self._finish(self._polled)
         self._client.part(self._member.leave)
 
     def __reduce__(self) -> Any:

@@ -81,9 +81,10 @@ class Backlog:
     def hand_out(self, chunk: Chunk) -> None:
         """Count a chunk that a caller has got as held no more; it is not done yet."""
         if chunk.number == self.number and self._out.get(chunk.first) is not None:
-            self._out[chunk.first] = None
-            self.count -= len(chunk.messages)
-            self.bytes -= sum(map(len, chunk.messages))
+            n, size = len(chunk.messages), sum(map(len, chunk.messages))
+            self._out[chunk.first] = None  # no call behind it: a signal handler that raises leaves all or nothing
+            self.count -= n
+            self.bytes -= size
 
     def take_back(self, chunk: Chunk, n: int) -> Chunk | None:
         """Hold messages of a chunk again that a caller gives back, and return them; the first ``n`` are done.
@@ -97,10 +98,11 @@ class Backlog:
             return None
         self.hand_out(chunk)
         rest = chunk.split(n)[1] if n else chunk
+        count, size = len(rest.messages), sum(map(len, rest.messages))
         others = self._out.items()
         self._out = dict((rest.first, rest) if first == chunk.first else (first, one) for first, one in others)
-        self.count += len(rest.messages)
-        self.bytes += sum(map(len, rest.messages))
+        self.count += count
+        self.bytes += size
         self.finished = self.finished or n > 0
         return rest
 
@@ -116,7 +118,7 @@ class Backlog:
             self.next = offset
 
     def reset(self, offset: int) -> None:
-        """Forget what is out, and go on at another place."""
+        """Forget what is out, and go on at another place: in one step, for the sake of signal handlers."""
         self.number += 1
-        self._out.clear()
+        self._out = {}
         self.next, self.count, self.bytes, self.finished = offset, 0, 0, False

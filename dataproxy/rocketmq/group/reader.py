@@ -238,10 +238,15 @@ class QueueReader:
         self._later(_FAULT_S, number)
 
     def hand_out(self, chunk: Chunk) -> None:
-        """Count messages as held no more, and ask for more."""
+        """Count messages as held no more, and ask for more if there were too many.
+
+        The thread that reads asks: here a signal handler could end a request that is half made, and there was no other.
+        """
         with self.lock:
             self.backlog.hand_out(chunk)
-        self.pull()
+            idle = not self._pulling
+        if idle:
+            self._client.connections.later(0.0, self.pull)
 
     def finish(self, chunk: Chunk) -> None:
         """Count messages as done, and ask for more if there were too many."""
@@ -257,9 +262,9 @@ class QueueReader:
     def seek(self, offset: int) -> None:
         """Go on at another place; what is out counts no more, and what comes for the old place is left aside."""
         with self.lock:
+            self._client.connections.later(0.0, self.pull)  # first: a signal handler may raise behind any call
             self.backlog.reset(offset)
             self._pulling = False
-        self.pull()
 
     def drop(self) -> None:
         """Ask for nothing more."""

@@ -1,13 +1,15 @@
-"""What a consumer that polls counts as done: of iterators that are left in the middle, and of several at once."""
+"""What a consumer that polls counts as done: iterators that are left in the middle, and calls that Ctrl-C ends."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from dataproxy.rocketmq import PullConsumer, ReceivedMessage
+from tests.support.interrupting import interrupted_at
 from tests.support.rocketserver import RocketServer
 
 OFFSET = ("g", "t", 0)
@@ -88,3 +90,42 @@ def test_what_is_left_of_a_queue_that_was_moved_does_not_come_again() -> None:
         consumer.seek(queue, 38)
         del messages
         assert [int(one.body) for one in consumer.poll(20)] == [38, 39]
+
+
+def poll(consumer: PullConsumer) -> list[ReceivedMessage]:
+    return consumer.poll(20)
+
+
+def commit(consumer: PullConsumer) -> list[ReceivedMessage]:
+    consumer.commit()
+    return []
+
+
+def seek(consumer: PullConsumer) -> list[ReceivedMessage]:
+    """Seek to where it is."""
+    consumer.seek(consumer.assignment[0], 32)
+    return []
+
+
+@pytest.mark.parametrize(("call", "left"), [(poll, False), (poll, True), (commit, False), (seek, False)])
+def test_a_call_that_a_signal_handler_ends_loses_no_messages(
+    call: Callable[[PullConsumer], list[ReceivedMessage]], left: bool
+) -> None:
+    """The queue may hold no more than one list, so that nothing comes if the consumer has not asked for more."""
+    interrupted, place = True, 0
+    while interrupted:
+        with filled(96) as server:
+            with PullConsumer(server.target, "g", "t", begin="first", max_messages=32) as consumer:
+                seen = [one.offset for one in consumer.poll(20)]
+                if left:
+                    next(iter(consumer))
+                found, interrupted = interrupted_at(place, functools.partial(call, consumer))
+                seen += [one.offset for one in found or ()]
+                while len(seen) < 96:
+                    found = consumer.poll(20)
+                    assert found, f"nothing comes after an interrupt at place {place}"
+                    seen += [one.offset for one in found]
+                consumer.commit()
+            assert (sorted(seen), server.offsets[OFFSET]) == (list(range(96)), 96), f"an interrupt at place {place}"
+        place += 1
+    assert place > 10
