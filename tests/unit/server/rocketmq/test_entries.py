@@ -34,6 +34,20 @@ def test_a_message_of_rocketmq_comes_out_as_it_went_in_but_for_its_place(vector)
     assert stream.decode() == sent.properties.get("TAGS", "")
 
 
+@pytest.mark.parametrize("host", [b"C0000", b"zz00020700002A9F", b"C00002070000ZZZZ"])
+def test_an_attribute_that_is_only_begun_like_ours_says_nothing(host):
+    """A producer of DataProxy may send any attribute: its container is one message, without marks or times of ours."""
+    value = entry(bytes.fromhex(VECTORS["stored_messages"][0]["hex"]), NOW_MS)[0]
+    text_n = int.from_bytes(value[18:20])
+    text = value[20 : 20 + text_n]
+    _, rest = text.split(b"&", 1)
+    made = b"rocketmq=7,33,5,9,11,%s&%s" % (host, rest)
+    changed = value[:18] + len(made).to_bytes(2) + made + value[20 + text_n :]
+    found = seen(header() + changed)
+    assert (found.body, found.flag, found.sys_flag, found.born_ms) == (changed, 0, 0, NOW_MS)
+    assert (found.reconsume_times, found.prepared_offset) == (0, 0)
+
+
 def test_the_place_is_that_of_the_store():
     value, stream = entry(bytes.fromhex(VECTORS["stored_messages"][0]["hex"]), NOW_MS)
     found = seen(header(receive_ms=NOW_MS + 5) + value, stream)

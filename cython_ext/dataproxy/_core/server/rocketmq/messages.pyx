@@ -68,6 +68,7 @@ cdef int message_seen(const Source* source, const Seen* seen, Buf* properties, S
     if status == ST_NO_MEMORY:
         return status
     if status != ST_OK:
+        memset(out, 0, sizeof(StoredMessage))   # what was read of an attribute that is only begun like ours
         out.born_ms = header.receive_ms
         if _foreign(container, seen, properties, out) != ST_OK:
             return ST_NO_MEMORY
