@@ -82,8 +82,9 @@ def _records(
                 who = attrs.get("groupId", ""), attrs.get("streamId", "")
                 message_id = attrs.get("msgid", "")
                 if given is None or given.is_new(*who, message_id):
+                    own = dict(attrs)  # the container's records share theirs, and an application may change what it got
                     yield InLongRecord(
-                        *who, _time(attrs, container.create_time_ms), message_id, body, attrs, one.index, number
+                        *who, _time(attrs, container.create_time_ms), message_id, body, own, one.index, number
                     )
         except RemoteProtocolError as error:
             told = RemoteProtocolError(

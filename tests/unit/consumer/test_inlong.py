@@ -52,6 +52,18 @@ def test_what_a_record_has() -> None:
     assert (bare.data_time_ms, bare.message_id, bare.stream_id) == (0, "", "")
 
 
+@pytest.mark.parametrize("own", [None, {"k": "v"}])
+def test_what_is_done_to_the_attributes_of_a_record_is_not_seen_in_others(own: dict[str, str] | None) -> None:
+    attrs = {**ATTRS, "msgid": "id-1"}
+    records: list[Any] = [b"a", b"b", b"c"] if own is None else [(b"a", own), (b"b", own), (b"c", own)]
+    found = []
+    for one in inlong_records(pack_of(message.encode(3 if own else 1, [(attrs, records)]))):
+        found.append((one.group_id, one.stream_id, one.data_time_ms, one.message_id, dict(one.attributes)))
+        one.attributes.clear()
+        one.attributes["streamId"] = "another"
+    assert found == [("g", "s", 1767225600000, "id-1", attrs | (own or {}))] * 3
+
+
 def test_what_is_no_container_is_one_error_that_names_it() -> None:
     good = message.encode(1, [(ATTRS, [b"a"])])
     found = inlong_records(pack_of(good, b"nothing", good))
