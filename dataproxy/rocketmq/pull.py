@@ -161,6 +161,7 @@ class PullConsumer:
             raise LocalProtocolError(
                 f"queues {shown(queues)} are no mapping", hint="give a dict of queues and offsets; None is the group's"
             )
+        queues = dict(queues)  # brokers are asked below, and the caller may change his meanwhile
         for queue, offset in queues.items():
             if type(queue) is not Queue or not (offset is None or (type(offset) is int and offset >= 0)):
                 raise LocalProtocolError(f"{shown(queue)}: {shown(offset)} is not a queue with an offset")

@@ -342,6 +342,21 @@ def test_chosen_queues_and_places() -> None:
         assert isinstance(queues[0], Queue)
 
 
+def test_a_choice_is_the_one_that_was_given() -> None:
+    with RocketServer({"t": 2}) as server, PullConsumer(server.target, "g", begin="first") as consumer:
+        queues = consumer.queues("t")
+        given: dict[Queue, int | None] = dict.fromkeys(queues)
+        ask = server._code_14
+
+        def change(*call: Any) -> Any:
+            given.clear()
+            return ask(*call)
+
+        server.on[14] = change  # where the group is in a queue
+        consumer.assign(given)
+        assert consumer.assignment == queues
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
