@@ -52,9 +52,9 @@ class Changes:
     def tell(self) -> None:
         """Let everybody go who waits.  The caller has the lock."""
         for waiter in list(self._waiters):
-            self._waiters.discard(waiter)
-            with contextlib.suppress(RuntimeError):  # a signal handler has let it go meanwhile
+            with contextlib.suppress(RuntimeError):  # it was let go before
                 waiter.release()
+            self._waiters.discard(waiter)  # last: if a signal handler raises before, the next change tells it
 
 
 class Event:

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from dataproxy.process.changes import Changes, Event
+from tests.support.interrupting import interrupted_at
 
 SIGNALS = 2000
 
@@ -53,6 +54,19 @@ def test_who_waits_is_told() -> None:
     for one in waiting:
         one.join(30)
     assert len(told) == 3
+
+
+def test_who_was_not_told_because_of_a_signal_handler_is_told_the_next_time() -> None:
+    interrupted, place = True, 0
+    while interrupted:
+        changes = Changes()
+        with changes.lock:
+            waiters = [changes.waiter() for _ in range(3)]
+            _, interrupted = interrupted_at(place, changes.tell)
+            changes.tell()
+        assert all(one.acquire(timeout=0) for one in waiters), f"after an interrupt at place {place}"
+        place += 1
+    assert place > 5
 
 
 def test_a_change_before_the_wait_is_seen() -> None:

@@ -46,9 +46,9 @@ class Keeper:
             if self._over or (body in self._waiting and self._waiting[body][0] <= due):
                 return
             number = next(self._numbers)
+            self._changes.tell()  # first: a signal handler that raises leaves nothing, or what will be done
             self._waiting[body] = (due, number)
             heapq.heappush(self._due, (due, number, body))
-            self._changes.tell()
 
     def every(self, seconds: float, body: Callable[[], object]) -> None:
         """Call ``body`` again and again, with ``seconds`` in between."""
