@@ -141,9 +141,21 @@ def read_entries(
     """Yield entries, not decoded, in the way in which ``read_records`` yields records.
 
     ``at`` gives first offsets by partition; ``start`` holds for the other partitions.  ``logs`` are those of the group
-    where they are known, so that reading many groups looks through them once.
+    where they are known, so that reading many groups looks through them once.  The caller may change ``at`` afterwards.
     """
-    places = dict(at or {})
+    return _follow(view, group_id, stream_id, start, dict(at or {}), logs, follow=follow)
+
+
+def _follow(
+    view: StoreView,
+    group_id: str,
+    stream_id: str | None,
+    start: int,
+    places: dict[int, int],
+    logs: list[LogInfo] | None,
+    *,
+    follow: bool,
+) -> Iterator[StoredEntry]:
     pause = _POLL[0]
     while True:
         found = False

@@ -77,14 +77,14 @@ class StoreReader:
         logs: dict[str, list[LogInfo]] = {}
         for log in self._view.logs(group_id):
             logs.setdefault(log[0], []).append(LogInfo(*log))
-        return self._batches(dict(sorted(logs.items())), stream_id, start, at, max_rows)
+        return self._batches(dict(sorted(logs.items())), stream_id, start, dict(at or {}), max_rows)
 
     def _batches(
         self,
         logs: dict[str, list[LogInfo]],
         stream_id: str | None,
         start: int,
-        at: Mapping[int, int] | None,
+        at: Mapping[int, int],
         max_rows: int,
     ) -> Iterator[pa.RecordBatch]:
         rows = ArrowRows()
