@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
+import weakref
 import zlib
 
 import pyarrow as pa
@@ -50,6 +52,23 @@ def test_bodies_and_properties_are_those_of_the_messages() -> None:
     assert batch.column("attributes").to_pylist() == [[("TAGS", "a"), ("k", "v,w=x")], [("e", "")], [("=", ",")]]
     assert batch.column("id").to_pylist() == [5, 6, 9]
     assert pack.nbytes > len(large)
+
+
+class Thing:
+    """Something that an application has while it looks at a body."""
+
+
+@pytest.mark.parametrize("what", ["a body", "bodies"])
+def test_an_error_of_a_body_keeps_nothing_of_those_who_have_looked(what: str) -> None:
+    pack = give_out(pack_of(stored(0, b"no zlib", sys_flag=ZLIB)), None)
+
+    def look() -> weakref.ref[Thing]:
+        thing = Thing()
+        with contextlib.suppress(RemoteProtocolError):
+            print(thing, pack[0].body if what == "a body" else pack.bodies())
+        return weakref.ref(thing)
+
+    assert look()() is None
 
 
 @pytest.mark.parametrize(("body", "flag", "said"), [(b"x", LZ4, "with LZ4"), (b"no zlib", ZLIB, "is no zlib")])

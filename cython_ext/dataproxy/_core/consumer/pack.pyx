@@ -4,6 +4,7 @@ Locality: GIL, any thread.  Locks: none.
 """
 
 cimport cython
+from copy import copy
 from cpython.number cimport PyNumber_AsSsize_t
 
 from dataproxy._core.base.made cimport BY_CORE
@@ -51,7 +52,7 @@ cdef class Record:
     def body(self) -> bytes:
         """Return the message's bytes, as a copy.  Raises RemoteProtocolError: they are packed in an unknown way."""
         if self.owner.faults is not None and self.index in self.owner.faults:
-            raise self.owner.faults[self.index]
+            raise copy(self.owner.faults[self.index])
         return _taken(self.item().body)
 
     @property
@@ -110,7 +111,7 @@ cdef class Pack:
     cdef int check_bodies(self) except -1:
         """Raise the RemoteProtocolError of the first body that cannot be read."""
         if self.faults is not None:
-            raise next(iter(self.faults.values()))
+            raise copy(next(iter(self.faults.values())))    # else its traceback keeps the variables of who has looked
         return 0
 
     def __len__(self):
