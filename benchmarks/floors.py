@@ -12,7 +12,7 @@ __all__ = ["BUILT", "CFLAGS", "ENCRYPTED", "MODULES", "PROGRAMS", "ROOT", "build
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "benchmarks" / "floor"
 BUILT = ROOT / "build" / "bench"
-PROGRAMS = ("blast", "sink", "pingpong", "copyloop", "snappyloop", "tubebroker", "tubepull")
+PROGRAMS = ("blast", "sink", "pingpong", "copyloop", "snappyloop", "tubebroker", "tubepull", "rocketsink")
 ENCRYPTED = ("blast", "sink")  # also built as blast-tls and sink-tls, where OpenSSL 3 has its headers installed
 MODULES = ("calls", "due")  # in Cython: calls that do next to nothing, and messages that are due at a rate
 CFLAGS = ("-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")

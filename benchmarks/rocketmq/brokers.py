@@ -1,4 +1,4 @@
-"""The hub as RocketMQ and RocketMQ's own broker, in turn: what a million messages cost server and client.
+"""The hub as RocketMQ, RocketMQ's own broker, and one in plain C: what a million messages cost server and client.
 
 ``python -m benchmarks.rocketmq.brokers [--rounds 3] [--messages 100000] [--warm 20000] [--only WAY]``; a whole run
 writes benchmarks/results/rocketmq/brokers.json
@@ -11,7 +11,7 @@ CPU of a server is that of its process while the client runs, for all messages; 
 answers before a message is on disk, and so does the hub in memory; the hub with a folder answers after it is there.
 The hub in memory is two: one that is read, and one that is sent to, which is full before the rounds that count.  So it
 takes the memory of old messages for new ones, as a hub does that has run for some time; what fresh memory costs
-besides is the system's.
+besides is the system's.  The broker in plain C throws away what is sent, and can do nothing else: the floor of a send.
 
 Goals: the hub costs at most a tenth of RocketMQ's broker for a send and a fifth for a pull, and no client is slower at
 it; our client costs at most a tenth of Java's.
@@ -29,7 +29,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.floors import ROOT
+from benchmarks.floors import BUILT, ROOT, build
 from benchmarks.servers.pinned import CLIENT, SERVERS, Server, client, measured, pinned, started
 from benchmarks.tubemq.broker import java_section, our_section
 from benchmarks.turns import Fields, Runs, in_turn, keep, median
@@ -38,6 +38,7 @@ from tests.support.tubekit import RocketServers
 
 RESULTS = ROOT / "benchmarks" / "results" / "rocketmq" / "brokers.json"
 PLACES = ("hub, memory", "hub, disk", "rocketmq")
+_FLOOR = "plain C"  # for sends alone
 #: Options of each hub; the round that does not count fills the one with little room.
 _HUBS = {"hub, memory": (), "hub, memory, full": ("--room", str(64 << 20)), "hub, disk": ("--store", "{store}")}
 #: Lines: the share of RocketMQ's server CPU that the hub may take.
@@ -87,7 +88,7 @@ def _ways(kit: RocketServers, servers: dict[str, Server], amount: _Amount, only:
     def got_by_ours(server: Server, way: str) -> Fields:
         return _ours("rocketget", server, _TOPIC, f"g{time.time_ns()}", way, amount.n, *warm)
 
-    for place in PLACES:
+    for place in (*PLACES, _FLOOR):
         server, sink = servers[place], servers.get(f"{place}, full", servers[place])
         clients: Ways = {
             "send, java": functools.partial(_java, kit, sink, amount, "produce", _SENDS, "async=true", f"size={_SIZE}"),
@@ -97,7 +98,7 @@ def _ways(kit: RocketServers, servers: dict[str, Server], amount: _Amount, only:
             "pull, ours": functools.partial(got_by_ours, server, "pull"),
         }
         for name, one in clients.items():
-            if only in (None, name):
+            if only in (None, name) and (name.startswith("send") or place != _FLOOR):
                 served = sink if name.startswith("send") else server
                 found[f"{name}, {place}"] = functools.partial(measured, served, one)
     return found
@@ -125,6 +126,8 @@ def _measure(given: argparse.Namespace) -> Runs:
             servers[place] = Server(target, pid)
         for server in servers.values():
             _fill(server, amount)
+        pid, target = stack.enter_context(started(str(BUILT / "rocketsink"), "--port", "0"))
+        servers[_FLOOR] = Server(target, pid)
         runs = in_turn(_ways(kit, servers, amount, given.only), given.rounds + 1)
     for found in runs.values():
         del found[0]  # the servers' compiler was at work
@@ -157,11 +160,13 @@ def _report(runs: Runs) -> None:
         print(f"{way:24} {_shown(found, _rate):22} {_shown(found, _server):22} {_shown(found, _client)}")
     ways = {way.rpartition(", rocketmq")[0]: found for way, found in runs.items() if way.endswith(", rocketmq")}
     for way, theirs in ways.items():
-        for place in PLACES[:2]:
+        for place in (*PLACES[:2], _FLOOR):
+            if f"{way}, {place}" not in runs:
+                continue
             ours = runs[f"{way}, {place}"]
             cost, speed = (median(ours, one)[0] / median(theirs, one)[0] for one in (_server, _rate))
             of = f"of RocketMQ's broker (goal {GOALS[way]})"
-            print(f"{way}: the {place} costs {cost:.3f} {of}, at {speed:.2f} of its rate")
+            print(f"{way}: {place} costs {cost:.3f} {of}, at {speed:.2f} of its rate")
     clients = (("send, ours", "send, java"), ("push, ours", "push, java"), ("pull, ours", "push, java"))
     for way, java in clients:
         for place in PLACES if {way, java} <= set(ways) else ():
@@ -177,6 +182,7 @@ def main() -> None:
     parser.add_argument("--warm", type=int, default=20_000)
     parser.add_argument("--only", choices=list(GOALS), help="one client at all servers; nothing is written")
     given = parser.parse_args()
+    build()
     runs = _measure(given)
     _report(runs)
     if not given.only:
