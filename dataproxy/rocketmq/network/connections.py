@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataproxy._core.remoting.answers import Answer, Incoming
 from dataproxy._core.remoting.link import Link, Request
+from dataproxy._core.remoting.sends import Send
 from dataproxy.errors import ClosedError, DataProxyError, LocalProtocolError, RemoteProtocolError, TransportError
 from dataproxy.logs import SparingLog, logger
 from dataproxy.process.changes import Event
@@ -467,6 +468,8 @@ class Connections:
         self.push(link)
 
     def _tell_all(self, address: Address, link: Link, found: list[tuple[Request | None, Any]]) -> None:
+        if found and isinstance(found[0][0], Send):  # then most are: all of one producer
+            found = found[0][0]._handler.settle_all(found)
         for request, answer in found:
             if request is None and isinstance(answer, RemoteProtocolError):
                 self.drop(address, RemoteProtocolError(f"{address}: {answer.message}"))

@@ -12,6 +12,7 @@ import weakref
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
@@ -309,6 +310,33 @@ def test_messages_that_wait_for_their_turn_are_written_when_answers_make_room(mo
         server.wait(lambda: len(server.requests(SEND)) > 65)
         turns.allow(all_of_them=True)
         assert producer.flush(20).delivered == 201
+
+
+def test_answers_that_come_together_are_told_in_their_order() -> None:
+    """The thread that reads is held up in a callback, so that it finds several answers at once."""
+    told: list[bytes] = []
+    listening, go_on = threading.Event(), threading.Event()
+
+    def answer(client: Client, fields: dict[str, str], body: bytes) -> object:
+        assert listening.wait(20)
+        return (13, {"remark": "bad"}, b"") if body == b"bad" else server._code_310(client, fields, body)
+
+    with RocketServer({"t": 1}) as server, closing(make(server)) as producer:
+        server.on[SEND] = answer  # type: ignore[assignment]
+        producer.send("t", b"0").add_done_callback(lambda _: go_on.wait(20))
+        listening.set()
+        made = {}
+        for body in (b"1", b"bad", b"2", b"3"):
+            made[body] = producer.send("t", body)
+            made[body].add_done_callback(lambda _, body=body: told.append(body) or 1 / 0)
+        server.wait(lambda: len(server.requests(SEND)) == 5)
+        go_on.set()
+        counts = producer.flush(20)
+        assert (counts.delivered, counts.failed) == (4, 1)
+        assert sorted(told) == [b"1", b"2", b"3", b"bad"]  # all of them, before the wait for them is over
+        assert [one for one in told if one != b"bad"] == [b"1", b"2", b"3"]
+        assert [made[body].result(0).offset for body in (b"1", b"2", b"3")] == [1, 2, 3]
+        assert made[b"bad"].exception(0).code == "SEND_REFUSED"
 
 
 def test_callbacks_and_waits_inside_of_them() -> None:

@@ -69,3 +69,4 @@ cdef class Sends:
     cdef int hold(self, dict place, key, Send delivery) except -1
     cdef int go_on(self, Send delivery, found) except -1
     cpdef int _settle(self, Send delivery, str outcome, result) except -1
+    cdef bint count(self, Send delivery, str outcome, result, bint* wakes) except -1

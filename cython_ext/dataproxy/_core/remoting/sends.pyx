@@ -253,28 +253,76 @@ cdef class Sends:
             self.connections.push(link)
 
     cpdef int _settle(self, Send delivery, str outcome, result) except -1:
-        """Give a message its result, once, and call who waits for that."""
-        cdef bint wakes
+        """Give a message its result, once, and call who waits for that; behind callbacks who waits for all messages."""
+        cdef bint wakes = False
         with self._lock:
-            if not self._open.pop(delivery, False):
+            if not self.count(delivery, outcome, result, &wakes):
                 return 0
-            self._counts[outcome] += delivery._count
-            if delivery._maybe:
-                self._counts["twice" if outcome == "delivered" else "maybe"] += delivery._count
-            self._bytes = self._bytes - delivery._size if self._open else 0
-            wakes = self._awaited
-            for one in self._flushes:
-                if delivery._number <= one.last and delivery._number not in one.but:
-                    one.left -= delivery._count
-                    wakes = wakes or one.left <= 0
-            delivery._result = result
-            delivery._content = None        # whoever keeps results does not keep bodies
-            callbacks, delivery._callbacks = delivery._callbacks, None
+        try:
+            tell_result(delivery)
+        finally:
             if wakes:
-                self._tell()
-        if delivery._event is not None:
-            delivery._event.set()
-        if callbacks is not None:
-            for callback in callbacks:
-                delivery._call(callback)
+                with self._lock:
+                    self._tell()
         return 0
+
+    def settle_all(self, list found not None):
+        """Take the answers of messages that were stored, under one lock; return the other pairs, in their order.
+
+        The pairs are those of `Link.receive`.  Thread: the one that reads.
+        """
+        cdef list left = []
+        cdef list settled = []
+        cdef Send one
+        cdef bint wakes = False
+        cdef double now = now_s()
+        try:
+            with self._lock:
+                for request, answer in found:
+                    if not is_stored(request, answer):
+                        left.append((request, answer))
+                        continue
+                    one = request
+                    one._written, one._ended = False, now
+                    if self.count(one, "delivered", answer, &wakes):
+                        settled.append(one)
+            for one in settled:
+                tell_result(one)
+        finally:
+            if wakes:
+                with self._lock:
+                    self._tell()
+        return left
+
+    cdef bint count(self, Send delivery, str outcome, result, bint* wakes) except -1:
+        """Count a result, unless the message has one; ``wakes`` is set if somebody waits for that.  Needs the lock."""
+        if not self._open.pop(delivery, False):
+            return False
+        self._counts[outcome] += delivery._count
+        if delivery._maybe:
+            self._counts["twice" if outcome == "delivered" else "maybe"] += delivery._count
+        self._bytes = self._bytes - delivery._size if self._open else 0
+        wakes[0] = wakes[0] or self._awaited
+        for one in self._flushes:
+            if delivery._number <= one.last and delivery._number not in one.but:
+                one.left -= delivery._count
+                wakes[0] = wakes[0] or one.left <= 0
+        delivery._result = result
+        delivery._content = None        # whoever keeps results does not keep bodies
+        return True
+
+
+cdef bint is_stored(request, answer):
+    """Tell whether a message was stored, in words of its answer."""
+    return type(answer) is SendAnswer and (<SendAnswer>answer).stored and isinstance(request, Send)
+
+
+cdef int tell_result(Send delivery) except -1:
+    """Call who waits for a result that is there.  Without the lock: nobody is added to them any more."""
+    callbacks, delivery._callbacks = delivery._callbacks, None
+    if delivery._event is not None:
+        delivery._event.set()
+    if callbacks is not None:
+        for callback in callbacks:
+            delivery._call(callback)
+    return 0
