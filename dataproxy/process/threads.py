@@ -21,6 +21,7 @@ __all__ = [
     "end_child",
     "finish",
     "forks",
+    "insist",
     "is_ours",
     "join",
     "start_hearing",
@@ -174,6 +175,21 @@ def finish(name: str, body: Callable[[], None]) -> None:
             whole()  # unless that thread does it
     if raised:
         raise raised[0]
+
+
+def insist(body: Callable[[], BaseException | None]) -> None:
+    """Run ``body`` to its end here, and raise then what a signal handler has raised meanwhile.
+
+    ``body`` returns what a handler raised in its waits, see `join`.  One that raises elsewhere ends it halfway: it is
+    called once more then, for what is left.  Other than with `finish` it may take locks that the caller has.
+    """
+    try:
+        raised = body()
+    except BaseException:
+        body()
+        raise
+    if raised is not None:
+        raise raised
 
 
 def _count_fork() -> None:

@@ -21,7 +21,7 @@ from dataproxy.logs import logger
 from dataproxy.numbers import CE_CONNECTED
 from dataproxy.outcomes import DeliveryResult, Report
 from dataproxy.problems import checked_serializer, seconds, shown
-from dataproxy.process.threads import is_ours, join, start_hearing, start_quiet
+from dataproxy.process.threads import insist, is_ours, join, start_hearing, start_quiet
 from dataproxy.producer import lifecycle
 from dataproxy.producer.arguments import checked_config
 from dataproxy.producer.discovery.clusters import Picture
@@ -147,7 +147,7 @@ class Producer(ProducerCore):
             if self._trust is not None:
                 self._trust.follow(start_quiet)
         except BaseException:
-            self._stop_threads(0.0)
+            insist(lambda: self._stop_threads(0.0))
             raise
         lifecycle.register(self)
 
@@ -439,16 +439,18 @@ class Producer(ProducerCore):
         try:
             self._wait_settled(timeout)  # the source goes on: messages may wait for the first list of proxies
         finally:
-            try:
-                self._stop_threads(deadline - time.monotonic())
-            finally:
-                lifecycle.unregister(self)
-                self._final = make_report(self._counts(), self._age())
+            insist(lambda: self._end_all(deadline - time.monotonic()))
 
-    def _stop_threads(self, spare: float) -> None:
-        """Fail pending messages and end the threads.  A signal handler's exception is raised after that.
+    def _end_all(self, spare: float) -> BaseException | None:
+        raised = self._stop_threads(spare)
+        lifecycle.unregister(self)
+        self._final = make_report(self._counts(), self._age())
+        return raised
 
-        Callbacks get ``spare`` seconds in addition to the time for joining the thread.
+    def _stop_threads(self, spare: float) -> BaseException | None:
+        """Fail pending messages and end the threads; return what a signal handler raised meanwhile.
+
+        It may be called again.  Callbacks get ``spare`` seconds in addition to the time for joining the thread.
         """
         raised: BaseException | None = None
         dispatch = self._dispatch_thread
@@ -469,8 +471,7 @@ class Producer(ProducerCore):
             raised = join(dispatch, max(0.0, spare) + _JOIN_SECONDS, heeds=True) or raised
             if dispatch.is_alive():
                 _LOG.warning("the producer is closed while callbacks still run; they are slow, or many")
-        if raised is not None:
-            raise raised
+        return raised
 
     def _refuse_closed(self) -> None:
         """Raise ClosedError.  A daemon thread first waits for the end of a process that is ending.

@@ -17,6 +17,7 @@ from dataproxy.errors import (
     UndeliveredError,
 )
 from dataproxy.problems import shown
+from dataproxy.process.threads import insist
 from dataproxy.rocketmq.arguments import TlsOptions, check_count, check_limit, limit, uncopied
 from dataproxy.rocketmq.network.client import Client
 from dataproxy.rocketmq.sending.deliveries import Delivery
@@ -266,11 +267,14 @@ class Producer:
             self._dispatcher.shut()
             self._dispatcher.wait_settled(patience)
         finally:
-            self._dispatcher.give_up()
-            self._final = self._dispatcher.report()
-            self._client.unregister()
-            self._client.close()
-        return self._final
+            insist(self._end_all)
+        return self.report()
+
+    def _end_all(self) -> None:
+        self._dispatcher.give_up()
+        self._client.unregister()
+        self._client.close()
+        self._final = self._dispatcher.report()  # a second `close` may go on where a signal handler has ended the first
 
     def __reduce__(self) -> Any:
         raise uncopied(self)

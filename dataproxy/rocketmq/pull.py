@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from dataproxy.errors import ClosedError, DiscoveryError, LocalProtocolError
 from dataproxy.problems import shown
 from dataproxy.process.changes import Changes
+from dataproxy.process.threads import insist
 from dataproxy.rocketmq.arguments import TlsOptions, check_begin, check_count, check_limit, check_queue, limit, uncopied
 from dataproxy.rocketmq.group.backlog import Chunk
 from dataproxy.rocketmq.group.member import Member
@@ -301,8 +302,10 @@ class PullConsumer:
 
         Servers that do not answer hold it up for a second at most.
         """
-        if self._over:
-            return
+        if not self._over:
+            insist(self._end_all)
+
+    def _end_all(self) -> None:
         self._over = True
         if self._client.inherited:  # its locks may be held by threads of the parent's
             self._client.close()

@@ -235,12 +235,11 @@ class PushConsumer:
         deadline = time.monotonic() + limit(timeout)
         if self._closed:
             return
-        self._closed = True
-        if self._client.inherited:
-            self._client.close()
-            return
         raised: BaseException | None = None
         try:
+            self._closed = True
+            if self._client.inherited:
+                return
             for reader in list(self._member.readers.values()):
                 reader.paused = True
             self._work.end()
@@ -249,9 +248,20 @@ class PushConsumer:
                     left = 0.0 if raised is not None else max(0.0, deadline - time.monotonic())
                     raised = join(thread, left, heeds=True) or raised
         finally:
-            self._client.part(self._member.leave)
+            try:
+                self._end_all()
+            except BaseException:  # of a signal handler, perhaps halfway; another `close` would do nothing
+                self._end_all()
+                raise
         if raised is not None:
             raise raised
+
+    def _end_all(self) -> None:
+        if self._client.inherited:
+            self._client.close()
+            return
+        self._work.end()
+        self._client.part(self._member.leave)
 
     def __reduce__(self) -> Any:
         raise uncopied(self)
