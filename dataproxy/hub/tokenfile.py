@@ -65,11 +65,13 @@ def read_token(path: Path) -> str:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return ""
-    with os.fdopen(handle, "rb") as stream:
+    try:  # it may be a folder, of which no stream can be made
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
             return ""
-        return stream.read(_MOST).decode("ascii", "replace").strip()
+        return os.read(handle, _MOST).decode("ascii", "replace").strip()
+    finally:
+        os.close(handle)
 
 
 def remove_token(path: Path, token: str) -> None:

@@ -83,7 +83,7 @@ class HubClient:
 
     Without credentials the hub's token is sent, if it can be found: in ``DATAPROXY_HUB_TOKEN``, in the file that
     ``DATAPROXY_HUB_TOKEN_FILE`` names, or in the file that ``dataproxy hub`` of the same user on this machine wrote.
-    Raises ConfigError if ``url`` is not a URL, or if the token cannot be sent.
+    Raises ConfigError if ``url`` is not a URL, or if the credentials or the token cannot be sent.
     """
 
     def __init__(self, url: str, secret_id: str = "", secret_key: str = "") -> None:
@@ -106,7 +106,10 @@ class HubClient:
         self._calls: Calls | None = None
         self._headers = {}
         if secret_id:
-            pair = base64.b64encode(f"{secret_id}:{secret_key}".encode()).decode("ascii")
+            try:
+                pair = base64.b64encode(f"{secret_id}:{secret_key}".encode()).decode("ascii")
+            except UnicodeEncodeError:
+                raise ConfigError("the credentials are not valid UTF-8", hint="check both options") from None
             self._headers["authorization"] = f"Basic {pair}"
         elif token := find_token(self._url):
             self._headers["authorization"] = _bearer(token)
@@ -193,7 +196,7 @@ class HubClient:
         """Return an answer, whatever it says; all of it has come, unless it is a stream.
 
         Raises TransportError when the hub cannot be reached, or does not end its answer; HubError for one that is too
-        large.
+        large; ConfigError for a request that is no text.
         """
         import urllib3
 
@@ -212,6 +215,8 @@ class HubClient:
             ) from None
         except TooLargeError as error:
             raise HubError(f"the hub at {self._url} answered {path} with {error}", hint=_CHECK) from None
+        except UnicodeEncodeError as error:  # of what is asked for: an argument that is no text
+            raise ConfigError(f"{shown(error.object)} is not valid UTF-8", hint="check the arguments") from None
         except (urllib3.exceptions.HTTPError, OverflowError, ValueError) as error:  # the last two: sizes that are none
             if used and method == "GET" and isinstance(error, urllib3.exceptions.ProtocolError):
                 return self._answered(path, method, headers, **request)  # it was closed between two requests

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from dataproxy.cli import ending
 from dataproxy.cli.outcome import Deaf, complain
 from dataproxy.cli.tubemq.printing import Format
-from dataproxy.errors import ConfirmError, DataProxyError, TransportError
+from dataproxy.errors import ConfigError, ConfirmError, DataProxyError, InvalidMessageError, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,7 +74,10 @@ def run(job: Job, reading: Reading, progress: bool | None) -> None:
     if job.most == 0:
         return
     began = time.monotonic()
-    consumer = Consumer(config=job.config)
+    try:
+        consumer = Consumer(config=job.config)
+    except InvalidMessageError as error:  # a name that RocketMQ cannot have
+        raise ConfigError(error.message, hint=error.hint, code=error.code) from None
     joined = False
     try:
         _join(consumer, _JOIN_S if job.timeout is None else job.timeout)

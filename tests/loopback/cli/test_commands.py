@@ -1,6 +1,7 @@
 """``send``, ``tail`` and ``stats`` in this process, against a hub on loopback."""
 
 import json
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -132,6 +133,34 @@ def test_a_token_that_no_header_can_have_is_refused_and_not_shown(command, token
     assert (result.exit_code, result.stdout) == (2, "")
     assert "token has characters that an HTTP header cannot have" in result.stderr
     assert "a-secret" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tail", "g\udcff", "s"],
+        ["tail", "g", "s\udcff", "--follow"],
+        ["groups", "\udcff"],
+        ["tubemq", "members", "\udcff"],
+        ["stats", "--secret-id", "\udcff", "--secret-key", "key"],
+        ["events", "--follow", "--secret-id", "me", "--secret-key", "hidden\udcff"],
+    ],
+    ids=" ".join,
+)
+def test_an_argument_that_is_no_text_is_wrong_and_the_hub_is_not_away(hub, arguments):
+    result = run(*arguments, "--hub", hub.manager_url)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "not valid UTF-8" in result.stderr and "cannot be reached" not in result.stderr
+    assert "hidden" not in result.stderr
+
+
+def test_a_folder_in_the_place_of_the_file_with_the_token_has_none(hub, tmp_path, monkeypatch):
+    monkeypatch.setenv("DATAPROXY_HUB_TOKEN_FILE", str(tmp_path))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    result = run("offsets", "reset", "g", "--to", "first", "--hub", hub.manager_url)
+    assert result.exit_code == 2
+    assert "need the hub's token" in result.stderr
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def answered(body, kind="application/json"):

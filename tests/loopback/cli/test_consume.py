@@ -159,6 +159,13 @@ def test_what_would_wait_for_ever_is_refused(server: TubeServer, arguments: list
     assert server.calls == []
 
 
+@pytest.mark.parametrize(("topic", "group"), [("a b", "g"), ("one", "a b"), ("one", "\udcff")])
+def test_a_name_that_a_hub_cannot_have_is_a_wrong_argument(topic: str, group: str) -> None:
+    result = CliRunner().invoke(app, ["consume", topic, "-g", group, "-t", "rocketmq://127.0.0.1:1"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "is not a name of a " in result.stderr and "[BAD_NAME]" in result.stderr
+
+
 def test_a_master_that_comes_late(server: TubeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "_SOON_S", 0.3)
     put(server, b"a")
