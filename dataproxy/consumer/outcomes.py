@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from dataproxy.consumer.group.asking import Refusal
 
 __all__ = [
-    "CLOSED", "LATE", "NO_PUSH", "RENEWED", "REVOKED", "SOUGHT", "UNANSWERED", "check_confirmed", "refusal_error",
+    "BAD_FILTER", "CLOSED", "LATE", "NO_PUSH", "RENEWED", "REVOKED", "SOUGHT", "UNANSWERED", "check_confirmed",
+    "refusal_error",
 ]  # fmt: skip
 
 #: Codes of packs that have expired; others are those of brokers.
 LATE, REVOKED, UNANSWERED, CLOSED, RENEWED = -1, -2, -3, -4, -6
-#: Code of a refusal that no server has sent: brokers that do not push.
-NO_PUSH: Final = -1
+#: Codes of refusals that no master has sent: brokers that do not push, or cannot read an expression.
+NO_PUSH, BAD_FILTER = -1, -2
 #: Code of a pack that was out when its partition was read from another place.
 SOUGHT: Final = -5
 _REASONS: Final = {
@@ -57,12 +58,19 @@ def check_confirmed(pack: Pack) -> None:
 
 
 def refusal_error(refusal: Refusal, group: str) -> GroupRefusedError:
-    """Return the error for a master's refusal of a member of ``group``, or for brokers that do not push."""
+    """Return the error for a master's refusal of a member of ``group``, or for brokers that cannot push to it."""
     if refusal.code == NO_PUSH:
         return GroupRefusedError(
             f"nothing can be read in group {group!r}: {refusal.text}",
             code="NO_PUSH",
             hint="use dataproxy.rocketmq.PushConsumer, or PullConsumer: these ask brokers for messages",
+            details={"text": refusal.text},
+        )
+    if refusal.code == BAD_FILTER:
+        return GroupRefusedError(
+            f"nothing can be read in group {group!r}: {refusal.text}",
+            code="BAD_FILTER",
+            hint="correct the expression",
             details={"text": refusal.text},
         )
     why = _REFUSALS.get(refusal.code, "")

@@ -398,6 +398,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "read it by dataproxy.rocketmq.PushConsumer or PullConsumer, which ask brokers for messages",
     ),
     LocalCode(
+        "BAD_FILTER",
+        "GroupRefusedError",
+        "a broker of RocketMQ, or a hub, cannot read an expression that messages are chosen by",
+        False,
+        "correct the expression; the error's text has the place in it",
+    ),
+    LocalCode(
         "GROUP_IN_USE",
         "GroupRefusedError",
         "another query or consumer reads under the group",

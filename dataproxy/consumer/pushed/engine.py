@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy._core.consumer.pushedpack import CONFIRMED, EXPIRED, ask_end, is_of
 from dataproxy.consumer.group.asking import EARLIEST, LATEST, Refusal, Reply
-from dataproxy.consumer.outcomes import CLOSED, NO_PUSH, RENEWED, REVOKED, SOUGHT, UNANSWERED
+from dataproxy.consumer.outcomes import BAD_FILTER, CLOSED, NO_PUSH, RENEWED, REVOKED, SOUGHT, UNANSWERED
 from dataproxy.consumer.places import no_choice
 from dataproxy.consumer.pushed.options import check_options, target_of, tls_of, wanted_of
 from dataproxy.consumer.pushed.packs import Out, Packs
@@ -106,7 +106,7 @@ class PushedEngine:
                 stay=self._stay,
             )  # fmt: skip
             self._member.on_divided = self._divided
-            self._member.on_refused = lambda why: state.refused(Refusal(NO_PUSH, why))
+            self._member.on_refused = lambda why, pushes: state.refused(Refusal(BAD_FILTER if pushes else NO_PUSH, why))
             self._client.on_failed = self._failed
             self._client.on_parted = lambda _address, _error: self._client.keeper.soon(self._member.rejoin, _REJOIN_S)
             serve(self._client, self._member, None, lambda _run: None)

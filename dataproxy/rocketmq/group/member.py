@@ -11,7 +11,7 @@ import msgspec
 from dataproxy.errors import DataProxyError, DiscoveryError
 from dataproxy.logs import logger
 from dataproxy.rocketmq.group.offsets import Offsets, QueueEnds
-from dataproxy.rocketmq.group.pushed import refusal_of_push
+from dataproxy.rocketmq.group.pushed import refusal_of_filters, refusal_of_push
 from dataproxy.rocketmq.group.reader import QueueReader
 from dataproxy.rocketmq.group.shares import average
 from dataproxy.rocketmq.network.client import Client
@@ -69,14 +69,15 @@ class Member:
         self._begin, self._offsets, self._make_reader, self._leave = begin, offsets, make_reader, leave
         self._stay = stay
         self.on_divided: Callable[[bool], None] = lambda _good: None  # whether all is as it should be
-        self.on_refused: Callable[[str], None] = lambda _why: None  # brokers do not push: there is no member
+        #: There is no member: brokers do not push, or (True) cannot read an expression.
+        self.on_refused: Callable[[str, bool], None] = lambda _why, _pushes: None
         self._ends = QueueEnds(client)
         self._written: dict[Queue, int] = {}
         self._over = False
         self._chosen: frozenset[Queue] | None = None  # by a caller, who is no member then
         self._pushed = pushed
         self._admitted = not pushed  # else it has to be asked first whether brokers push
-        self._refused = False  # one does not
+        self._refused = False  # one does not, or cannot
         self._asked: set[Address] = set()  # brokers that push
         self._troubles: dict[str, str] = {}  # by topic; "": of all
         self._claimed: frozenset[Queue] | None = frozenset()  # queues that hubs were told to push, None: not all heard
@@ -202,20 +203,23 @@ class Member:
         return True
 
     def _may_hear(self, name: str, address: Address) -> bool:
-        """Return whether a broker may hear of this member: it pushes, or need not.  Where the answer is no it is final.
+        """Return whether a broker may hear of this member: it pushes what is wanted, or need not.  A no is final.
 
         Raises DataProxyError.
         """
         if not self._pushed or address in self._asked:
             return True
         refusal = refusal_of_push(self._client, self.group, name, address)
+        pushes = not refusal
+        if pushes:
+            refusal = refusal_of_filters(self._client, self.group, self.subscriptions.values(), address)
         if not refusal:
             self._asked.add(address)
             return True
         self._admitted, self._refused = False, True
         self._troubles[""] = refusal
         _LOG.error("%s", refusal)
-        self.on_refused(refusal)
+        self.on_refused(refusal, pushes)
         return False
 
     def _tell_missing(self, topic: str) -> None:

@@ -9,6 +9,7 @@ from dataproxy.errors import ClosedError, DataProxyError, RemoteProtocolError
 from dataproxy.logs import logger
 from dataproxy.rocketmq.group.reader import QueueReader
 from dataproxy.shown import foreign
+from dataproxy.wire.rocketmq.bodies import ClientCheck
 from dataproxy.wire.rocketmq.codes import Answer, Code
 from dataproxy.wire.rocketmq.headers import (
     Pushed,
@@ -21,6 +22,8 @@ from dataproxy.wire.rocketmq.headers import (
 from dataproxy.wire.rocketmq.queues import Queue
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dataproxy._core.remoting.answers import Incoming
     from dataproxy._core.remoting.link import Link
     from dataproxy._core.remoting.messages import ReceivedMessage
@@ -28,8 +31,9 @@ if TYPE_CHECKING:
     from dataproxy.rocketmq.group.member import Member
     from dataproxy.rocketmq.network.client import Client
     from dataproxy.rocketmq.network.target import Address
+    from dataproxy.wire.rocketmq.bodies import Subscription
 
-__all__ = ["PushedReader", "refusal_of_push", "serve_pushes"]
+__all__ = ["PushedReader", "refusal_of_filters", "refusal_of_push", "serve_pushes"]
 
 _LOG: Final = logger("rocketmq")
 _ACKNOWLEDGED: Final = 64  # messages, when there are more to come
@@ -121,6 +125,21 @@ def refusal_of_push(client: Client, group: str, name: str, address: Address) -> 
         f"the broker {name} at {address} does not push: it does not know the code {Code.PUSH_STATE:d}. Hubs of"
         " dataproxy push, brokers of RocketMQ 4.x do not: leave push=True out, and messages are pulled"
     )
+
+
+def refusal_of_filters(client: Client, group: str, wanted: Iterable[Subscription], address: Address) -> str:
+    """Return what is wrong with an expression; empty: a broker can read all.
+
+    Thread: the keeper.  Raises DataProxyError.  A hub does not push what is asked for by such a one, and cannot say so
+    in its answer to a heartbeat.
+    """
+    for one in wanted:
+        if one.expression_type == "SQL92":
+            body = ClientCheck(client.id, group, one).write()
+            answer = client.connections.call(address, Code.CHECK_CLIENT_CONFIG, {}, body)
+            if answer.code == Answer.SUBSCRIPTION_PARSE_FAILED:
+                return f"topic {one.topic!r}: {foreign(answer.remark)}"
+    return ""
 
 
 def serve_pushes(client: Client, member: Member) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from dataproxy import Consumer
 from dataproxy.config import load_consumer_config
-from dataproxy.errors import ConfigError
+from dataproxy.errors import ConfigError, GroupRefusedError
 from dataproxy.hub import Hub
-from dataproxy.rocketmq import Producer, PullConsumer, Sql
+from dataproxy.rocketmq import Producer, PullConsumer, PushConsumer, Sql
 from tests.support.rocketpacks import consume, drain
-from tests.support.waiting import SECONDS
+from tests.support.waiting import SECONDS, eventually
 
 _NUMBERS: Final = itertools.count()  # of groups
 
@@ -72,3 +72,19 @@ def test_what_is_no_filter_is_refused(items: list[str], text: str) -> None:
 def test_a_kind_is_kept_by_the_configuration() -> None:
     config = load_consumer_config("rocketmq://127.0.0.1:1", "g", {"T": Sql("n>1"), "U": ["a", "tag:b=c"]})
     assert dict(config.topics) == {"T": ("sql:n>1",), "U": ("a", "tag:b=c")}
+
+
+@pytest.mark.parametrize("topics", [{"T": Sql("n>")}, {"T": "sql:n>"}], ids=["Sql", "text"])
+def test_an_expression_that_cannot_be_read_is_told_by_the_consumer_that_asks_for_it(hub: Hub, topics: Any) -> None:
+    with consume(hub, topics=topics) as consumer:
+        with pytest.raises(GroupRefusedError, match="the filter 'n>': at character 2 there is the end") as caught:
+            consumer.wait_ready(SECONDS)
+        assert caught.value.code == "BAD_FILTER" and "expression" in str(caught.value.hint)
+        with pytest.raises(GroupRefusedError):
+            consumer.poll()
+        assert "the filter 'n>'" in consumer.stats().trouble
+
+
+def test_a_listener_to_which_a_hub_pushes_says_what_is_wrong_with_its_expression(hub: Hub) -> None:
+    with PushConsumer(hub.rocketmq_target, "g", {"T": Sql("n>")}, print, push=True) as consumer:
+        assert eventually(lambda: "the filter 'n>'" in consumer.trouble)
