@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from dataproxy.process.threads import join, start_hearing, start_quiet
+from dataproxy.process.threads import insist, join, start_hearing, start_quiet
 from tests.support.waiting import SECONDS
 
 _SOON = 0.05
@@ -83,3 +84,30 @@ def test_a_thread_whose_body_raises_has_ended(monkeypatch: pytest.MonkeyPatch) -
 
     thread = start_quiet("test", fail)
     assert join(thread, SECONDS) is None and not thread.is_alive() and len(said) == 1
+
+
+@pytest.mark.parametrize("raised", [None, KeyboardInterrupt()])
+def test_what_is_insisted_on_is_called_once_and_gives_back_what_came_meanwhile(raised: BaseException | None) -> None:
+    calls: list[int] = []
+
+    def body() -> BaseException | None:
+        calls.append(threading.get_ident())
+        return raised
+
+    with contextlib.nullcontext() if raised is None else pytest.raises(KeyboardInterrupt):
+        insist(body)
+    assert calls == [threading.get_ident()]
+
+
+def test_what_a_handler_has_ended_halfway_is_called_once_more_before_its_exception_goes_on() -> None:
+    calls: list[str] = []
+
+    def body() -> None:
+        calls.append("begun")
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        calls.append("ended")
+
+    with pytest.raises(KeyboardInterrupt):
+        insist(body)
+    assert calls == ["begun", "begun", "ended"]
