@@ -21,7 +21,8 @@ SANITIZED_MEETINGS := $(addprefix tests/loopback/producer/test_,asyncbatch_turns
                      kept_results.py key_order.py left_behind.py lost_rows.py many_open.py order.py overflow.py pauses.py \
                      undelivered.py waiting_results.py waiting_seals.py waiting_threads.py) \
                      $(addprefix tests/unit/producer/test_,asynchronous.py core_outcomes.py linger_and_load.py)
-SANITIZED_THREADS := $(SANITIZED_TUBEMQ) $(SANITIZED_MEETINGS) tests/unit/server tests/loopback/faults tests/loopback/hub
+SANITIZED_ROCKETMQ := $(addprefix tests/loopback/rocketmq/test_rocketmq_,consumers.py failures.py packs.py producer.py pushed.py)
+SANITIZED_THREADS := $(SANITIZED_TUBEMQ) $(SANITIZED_MEETINGS) $(SANITIZED_ROCKETMQ) tests/unit/server tests/loopback/faults tests/loopback/hub
 # Files of these lists that take minutes under a sanitizer and run nothing that others do not; .ci/run leaves them out.
 SANITIZED_LONG    := $(addprefix tests/loopback/hub/test_,bit_rot.py bombs_read.py command.py limits.py) \
                      $(addprefix tests/unit/server/store/test_,names.py row_blocks.py) \

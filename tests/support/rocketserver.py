@@ -73,7 +73,7 @@ class Client:
     def serve(self) -> None:
         """Read until the end."""
         data = bytearray()
-        with self._socket:
+        try:
             while True:
                 try:
                     piece = self._socket.recv(65536)
@@ -85,6 +85,9 @@ class Client:
                 while (frame := reference.take_frame(bytes(data))) is not None:
                     del data[: len(frame)]
                     self._take(reference.read_frame(frame))
+        finally:
+            with self._lock:  # another thread may be writing an answer
+                self._socket.close()
         self._server.gone(self)
 
     def _take(self, command: dict[str, Any]) -> None:

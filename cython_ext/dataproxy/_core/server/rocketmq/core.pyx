@@ -581,12 +581,11 @@ cdef class RemotingCore:
 
     def _tidy(self) -> None:
         """Forget what was told already when there is little room left."""
-        cdef void* row
+        cdef void* row = NULL
         cdef CommitSeen* seen
-        if 2 * self.remoting.commits.count < self.remoting.commits.most:
-            return
         pthread_mutex_lock(&self.remoting.mutex)
-        row = keyed_next(&self.remoting.commits, NULL)
+        if 2 * self.remoting.commits.count >= self.remoting.commits.most:
+            row = keyed_next(&self.remoting.commits, NULL)
         while row != NULL:
             seen = <CommitSeen*>row
             row = keyed_next(&self.remoting.commits, row)
