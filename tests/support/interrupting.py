@@ -1,5 +1,6 @@
 """Calls, in the middle of which a signal handler raises."""
 
+import gc
 import sys
 import threading
 from collections.abc import Callable
@@ -35,6 +36,8 @@ def interrupted_at(n: int, call: Callable[[], T]) -> tuple[T | None, bool]:
             raise KeyboardInterrupt
         left -= 1
 
+    collects = gc.isenabled()
+    gc.disable()  # what is raised in a finalizer reaches nobody
     try:
         sys.setprofile(look)
         found = call()
@@ -42,6 +45,8 @@ def interrupted_at(n: int, call: Callable[[], T]) -> tuple[T | None, bool]:
         return None, True
     finally:
         sys.setprofile(None)
+        if collects:
+            gc.enable()
     return found, False
 
 
