@@ -22,6 +22,7 @@ __all__ = [
     "finish",
     "forks",
     "insist",
+    "is_here",
     "is_ours",
     "join",
     "start_hearing",
@@ -118,6 +119,11 @@ def start_hearing(name: str, body: Callable[[], None]) -> threading.Thread:
     _ours[thread] = over
     thread.start()
     return thread
+
+
+def is_here(thread: threading.Thread) -> bool:
+    """Tell whether the caller runs on a thread.  The number of one that has ended may be the caller's by now."""
+    return thread.ident == threading.get_ident() and thread.is_alive()
 
 
 def join(thread: threading.Thread, seconds: float, *, heeds: bool = False) -> BaseException | None:

@@ -17,7 +17,7 @@ from dataproxy._core.remoting.answers import Incoming
 from dataproxy._core.remoting.link import Link
 from dataproxy.errors import ClosedError, ConfigError, DataProxyError, ForkedError
 from dataproxy.logs import SparingLog, logger
-from dataproxy.process.threads import at_childs_end, check_native_threads
+from dataproxy.process.threads import at_childs_end, check_native_threads, is_here
 from dataproxy.rocketmq.arguments import TlsOptions, check_instance
 from dataproxy.rocketmq.network.connections import Connections, answer_fault
 from dataproxy.rocketmq.network.keeper import Keeper
@@ -131,7 +131,7 @@ class Client:
 
     def works_here(self) -> bool:
         """Return whether the caller runs on a thread that results of this client need."""
-        return threading.get_ident() in (self.connections._thread.ident, self.keeper._thread.ident)
+        return is_here(self.connections._thread) or is_here(self.keeper._thread)
 
     @property
     def unheard(self) -> str:

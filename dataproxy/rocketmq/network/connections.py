@@ -22,7 +22,7 @@ from dataproxy._core.remoting.sends import Send
 from dataproxy.errors import ClosedError, DataProxyError, LocalProtocolError, RemoteProtocolError, TransportError
 from dataproxy.logs import SparingLog, logger
 from dataproxy.process.changes import Event
-from dataproxy.process.threads import is_ours, join, start_quiet
+from dataproxy.process.threads import is_here, is_ours, join, start_quiet
 from dataproxy.rocketmq.network.attempts import Attempts, Beside
 from dataproxy.rocketmq.network.target import Address
 from dataproxy.shown import foreign
@@ -169,7 +169,7 @@ class Connections:
 
     def check_may_wait(self) -> None:
         """Raise LocalProtocolError on the thread that reads: nothing that it waited for would come."""
-        if get_ident() == self._thread.ident:
+        if is_here(self._thread):
             raise LocalProtocolError(
                 "a callback may not wait for a server", code="IN_CALLBACK", hint="wait on a thread of your own"
             )

@@ -318,3 +318,20 @@ def test_what_a_signal_handler_raises_while_a_check_is_waited_for_is_not_lost(
     with pytest.raises(KeyboardInterrupt):
         producer.close(SECONDS)
     assert producer.closed and producer.report().delivered == 1
+
+
+@pytest.mark.parametrize("owner", ["keeper", "connections"])
+def test_a_thread_with_the_number_of_one_that_has_ended_is_no_callback(
+    owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system gives numbers again: several threads that close at once got those that the first had ended."""
+    with RocketServer({"T": 1}) as server, Producer(server.target, group="pg") as producer:
+        producer.send("T", b"x").result(SECONDS)
+        ended = threading.Thread(target=lambda: None)
+        ended.start()
+        ended.join()
+        monkeypatch.setattr(ended, "_ident", threading.get_ident())
+        with monkeypatch.context() as patched:
+            patched.setattr(getattr(producer._client, owner), "_thread", ended)
+            assert producer.queues("T")
+            assert producer.flush(SECONDS).delivered == 1
