@@ -19,6 +19,7 @@ __all__ = [
     "at_childs_end",
     "check_native_threads",
     "end_child",
+    "endure",
     "finish",
     "forks",
     "insist",
@@ -196,6 +197,20 @@ def insist(body: Callable[[], BaseException | None]) -> None:
         raise
     if raised is not None:
         raise raised
+
+
+def endure(body: Callable[[], None], raised: list[BaseException], times: int) -> None:
+    """Run ``body`` until it has come to its end; what signal handlers raise meanwhile is added to ``raised``.
+
+    An ``except`` does not cover itself: the next signal's exception in it leaves this call, and the one around it, of
+    ``times``, catches that.  Each that has caught one has ``body`` called again, which then does what is left.
+    """
+    try:
+        if times:
+            endure(body, raised, times - 1)
+        body()
+    except BaseException as error:  # noqa: BLE001 - given back
+        raised.append(error)
 
 
 def _count_fork() -> None:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from dataproxy.logs import logger
 from dataproxy.outcomes import Report
-from dataproxy.process.threads import at_childs_end
+from dataproxy.process.threads import at_childs_end, endure
 
 __all__ = ["beginning", "close_open", "leave", "register", "unregister", "wait_end", "warn_left"]
 
@@ -27,6 +27,7 @@ _PROCESS_POOLS = ("multiprocessing", "billiard")
 _GRACE_SECONDS = 1.0
 _LONGEST_SECONDS = 86_400.0
 _INTERRUPTIONS = 100  # exceptions of signal handlers that one wait survives; more do not come from signals
+_GAPS = 20  # such exceptions between waits that the end survives
 
 
 class _Closable(Protocol):
@@ -143,33 +144,69 @@ def close_open(on_signal: str = "") -> None:
 
 
 def _close_each(on_signal: str = "") -> None:
-    began = time.monotonic()
-    todo = [producer for producer in dict.fromkeys([*_live, *_left.values()]) if not producer._inherited]
-    if on_signal:
-        todo = [producer for producer in todo if on_signal in producer._close_on]
-    for producer in todo:
-        producer._begin_close()
-    patient = True
-    raised: list[BaseException] = []
-    lost: list[Report] = []
-    known = 0  # exceptions of earlier producers
-    while todo:
-        end = began + todo[-1]._close_timeout
-        try:
-            if patient and len(raised) - known < _INTERRUPTIONS:
-                todo[-1]._wait_settled(max(0.0, end - time.monotonic()))
-            known = len(raised)
-            producer = todo.pop()
-            _close(producer, max(0.0, end - time.monotonic()) if patient else 0.0, raised)
-            _say(producer, lost)
-        except BaseException as error:  # noqa: BLE001 - raised below
-            raised.append(error)
-        patient = patient and not any(isinstance(error, KeyboardInterrupt) for error in raised)
-    if lost:
-        _say_aloud(lost)
-    for other in raised:
+    closing = _Closing(on_signal)
+    endure(closing.run, closing.raised, _GAPS)
+    for other in closing.raised:
         if not isinstance(other, KeyboardInterrupt | SystemExit):
             raise other
+
+
+class _Closing:
+    """Close producers together.  A ``run`` that an exception has ended goes on with the next one where it was."""
+
+    def __init__(self, on_signal: str) -> None:
+        self.raised: list[BaseException] = []
+        self._on_signal, self._began = on_signal, time.monotonic()
+        self._todo: list[_Closable] | None = None
+        self._said: set[int] = set()  # ids of producers
+        self._lost: list[Report] = []
+        self._known = 0  # exceptions of earlier producers
+
+    def run(self) -> None:
+        """Close all."""
+        if self._todo is None:
+            self._todo = [one for one in dict.fromkeys([*_live, *_left.values()]) if self._concerns(one)]
+        for producer in self._todo:
+            producer._begin_close()
+        while self._todo:
+            try:
+                self._close_last(self._todo)
+            except BaseException as error:  # noqa: BLE001 - raised at the end
+                self.raised.append(error)
+        if self._lost:
+            _say_aloud(self._lost)
+            self._lost.clear()
+
+    def _concerns(self, producer: _Closable) -> bool:
+        return not producer._inherited and (not self._on_signal or self._on_signal in producer._close_on)
+
+    def _close_last(self, todo: list[_Closable]) -> None:
+        """Close the last producer, and take it off the list when that is done."""
+        producer = todo[-1]
+        end = self._began + producer._close_timeout
+        if self._patient() and len(self.raised) - self._known < _INTERRUPTIONS:
+            producer._wait_settled(max(0.0, end - time.monotonic()))
+        _close(producer, max(0.0, end - time.monotonic()) if self._patient() else 0.0, self.raised)
+        if id(producer) not in self._said:
+            self._said.add(id(producer))
+            self._say(producer)
+        self._known = len(self.raised)
+        todo.pop()
+
+    def _patient(self) -> bool:
+        return not any(isinstance(error, KeyboardInterrupt) for error in self.raised)
+
+    def _say(self, producer: _Closable) -> None:
+        """Log what a producer could not deliver, and keep its report for the line on stderr."""
+        report = producer.report()
+        if report.ok:
+            return
+        if producer._warns_at_exit:
+            self._lost.append(report)
+        _LOG.error(
+            "a producer was still open when the process ended, and %d of its %d messages were not delivered: %s",
+            report.accepted - report.delivered - report.sent, report.accepted, report,
+        )  # fmt: skip
 
 
 def _close(producer: _Closable, seconds: float, raised: list[BaseException]) -> None:
@@ -180,19 +217,6 @@ def _close(producer: _Closable, seconds: float, raised: list[BaseException]) -> 
             break
         except BaseException as error:  # noqa: BLE001 - of a signal handler; what was begun is ended all the same
             raised.append(error)
-
-
-def _say(producer: _Closable, lost: list[Report]) -> None:
-    """Log what a producer could not deliver, and add its report to ``lost`` for the line on stderr."""
-    report = producer.report()
-    if report.ok:
-        return
-    _LOG.error(
-        "a producer was still open when the process ended, and %d of its %d messages were not delivered: %s",
-        report.accepted - report.delivered - report.sent, report.accepted, report,
-    )  # fmt: skip
-    if producer._warns_at_exit:
-        lost.append(report)
 
 
 def _say_aloud(lost: list[Report]) -> None:

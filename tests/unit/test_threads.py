@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dataproxy.process.threads import insist, join, start_hearing, start_quiet
+from dataproxy.process.threads import endure, insist, join, start_hearing, start_quiet
 from tests.support.waiting import SECONDS
 
 _SOON = 0.05
@@ -111,3 +111,25 @@ def test_what_a_handler_has_ended_halfway_is_called_once_more_before_its_excepti
     with pytest.raises(KeyboardInterrupt):
         insist(body)
     assert calls == ["begun", "begun", "ended"]
+
+
+def test_what_is_raised_where_something_raised_is_caught_is_endured_too() -> None:
+    calls: list[int] = []
+    raised: list[BaseException] = []
+
+    class Raising(list[BaseException]):
+        """What the first exception is added to; the next signal comes there."""
+
+        def append(self, error: BaseException) -> None:
+            raised.append(error)
+            if len(raised) == 1:
+                raise SystemExit
+
+    def body() -> None:
+        calls.append(len(raised))
+        if not raised:
+            raise KeyboardInterrupt
+
+    endure(body, Raising(), 2)
+    assert [type(one) for one in raised] == [KeyboardInterrupt, SystemExit]
+    assert calls == [0, 2]

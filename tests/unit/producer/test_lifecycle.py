@@ -1,6 +1,11 @@
 """The end of a process closes its producers, whatever is raised meanwhile; the log of a producer stays small."""
 
-from types import SimpleNamespace
+import gc
+import sys
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+import pytest
 
 from dataproxy import logs
 from dataproxy.outcomes import Report
@@ -52,6 +57,49 @@ def test_what_raises_for_ever_is_closed_all_the_same(monkeypatch) -> None:
     assert [len(one.closed) for one in (for_ever, often, never)] == [1, 1, 1]
     assert for_ever.waits == 100
     assert (often.waits, never.waits) == (4, 1)
+
+
+class Signalled(Odd):
+    """A producer whose first wait a signal handler ends; the next signal comes ``places`` places later."""
+
+    def __init__(self, places: int) -> None:
+        super().__init__(0)
+        self.places = places
+
+    def _wait_settled(self, seconds: float) -> bool:
+        self.waits += 1
+        if self.waits == 1:
+            sys.setprofile(self._look)
+            raise SystemExit
+        return True
+
+    def _look(self, frame: FrameType, event: str, _what: Any) -> None:
+        """Raise where a signal handler could run in the module: a call has begun, or has come back from C."""
+        if event in ("call", "c_return") and frame.f_code.co_filename == lifecycle.__file__:
+            self.places -= 1
+            if self.places < 0:
+                raise SystemExit  # which ends the profile, too
+
+
+def test_all_are_closed_wherever_the_second_of_two_signals_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    gc.disable()  # what is raised in a finalizer reaches nobody
+    reached, place = True, 0
+    try:
+        while reached:
+            signalled, quiet = Signalled(place), Odd(0)
+            monkeypatch.setattr(lifecycle, "_live", [quiet, signalled])
+            try:
+                lifecycle.close_open()
+            except SystemExit:
+                pass
+            finally:
+                sys.setprofile(None)
+            assert signalled.closed and quiet.closed, f"after a signal at place {place}"
+            reached = signalled.places < 0
+            place += 1
+    finally:
+        gc.enable()
+    assert place > 5
 
 
 def test_a_proxy_that_makes_up_codes_fills_no_memory(caplog, monkeypatch) -> None:
