@@ -45,10 +45,11 @@ def before(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[threading.Thread]]:
 
 @contextlib.contextmanager
 def one_warning(pattern: str = "was not closed") -> Iterator[None]:
-    """Expect one ResourceWarning."""
+    """Expect one ResourceWarning.  It may come a moment later, when the dispatcher has let go of what it works on."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", ResourceWarning)
         yield
+        assert eventually(lambda: any(one.category is ResourceWarning for one in seen))
     texts = [str(one.message) for one in seen if one.category is ResourceWarning]
     seen.clear()  # the warning refers to its producer
     assert len(texts) == 1, texts
