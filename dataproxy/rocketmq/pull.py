@@ -116,7 +116,10 @@ class PullConsumer:
 
     @property
     def trouble(self) -> str:
-        """Return why it has failed, or why it has no queues; empty, if there is no reason known."""
+        """Return why it has failed, or has no queues, or cannot get messages of them; empty without a known reason.
+
+        So an expression that a broker does not read is here, with what the broker says, until it gives messages.
+        """
         return self._client.trouble or self._member.trouble
 
     @property

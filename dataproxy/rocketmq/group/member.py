@@ -88,9 +88,10 @@ class Member:
 
     @property
     def trouble(self) -> str:
-        """Return why there are no queues, or not all; empty without a known reason.  Any thread."""
+        """Return why there are no queues, or not all, or no messages; empty without a known reason.  Any thread."""
         unheard = self._client.unheard if self._pushed else ""
-        return "; ".join(dict.fromkeys(filter(None, [*list(self._troubles.values()), unheard])))
+        refused = [reader.refused for reader in list(self.readers.values())]
+        return "; ".join(dict.fromkeys(filter(None, [*list(self._troubles.values()), unheard, *refused])))
 
     def start(self) -> None:
         """Begin: join the group and take queues.  Any thread."""

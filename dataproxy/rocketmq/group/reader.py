@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from dataproxy._core.remoting.answers import PullAnswer
 from dataproxy.errors import ClosedError, DataProxyError
 from dataproxy.logs import logger
+from dataproxy.problems import shown
 from dataproxy.rocketmq.group.backlog import Backlog, Chunk
 from dataproxy.rocketmq.network.connections import Answered
 from dataproxy.shown import foreign
@@ -82,6 +83,7 @@ class QueueReader:
         self.parked = False  # a hub is not to push it
         self.locked_until = 0.0  # by the broker, for orderly groups
         self.broken = self.lagging = 0
+        self.refused = ""  # what the broker has said against the expression, as long as it does
         self.pulled_at = time.monotonic()
         self._client, self._group, self._bounds, self._sink = client, group.encode(), bounds, sink
         self._topic = queue.topic.encode()
@@ -182,6 +184,7 @@ class QueueReader:
         """Take a broker's answer to the request of a filling.  Thread: the one that reads."""
         wait = _FAULT_S
         if answer.placed:
+            self.refused = ""
             try:
                 wait, number = self._take(answer, number)
             except Exception:  # noqa: BLE001 - it is logged, and what came is asked for once more
@@ -195,11 +198,23 @@ class QueueReader:
             if wait == _FAULT_S:
                 said = f": {foreign(answer.remark)}" if answer.remark else ""
                 self._say(f"the broker refused a pull with code {answer.code} ({answer_name(answer.code)}){said}")
+                self.refused = self._refusal(answer)
             if answer.code in (Answer.SUBSCRIPTION_NOT_EXIST, Answer.SUBSCRIPTION_NOT_LATEST):
                 self._client.keeper.soon(self._client.heartbeat)
             elif answer.code in (Answer.TOPIC_NOT_EXIST, Answer.NO_PERMISSION, Answer.SYSTEM_ERROR):
                 self._client.keeper.soon(self._client.refresh)
         self._later(wait, number)
+
+    def _refusal(self, answer: PullAnswer) -> str:
+        """Return what a broker that gives no messages says against the expression; empty: it means something else.
+
+        A broker of RocketMQ that is set up to read no expression of SQL92 says so with a code that it has for much.
+        """
+        its = answer.code == Answer.SUBSCRIPTION_PARSE_FAILED
+        if not its and not (answer.code == Answer.SYSTEM_ERROR and self._kind == b"SQL92"):
+            return ""
+        said = foreign(answer.remark) or f"code {answer.code} ({answer_name(answer.code)})"
+        return f"topic {self.queue.topic!r}, expression {shown(self._expression.decode())}: {said}"
 
     def _take(self, answer: PullAnswer, number: int) -> tuple[float, int]:
         """Take messages and offsets; return how long to wait before the next request, and the filling that it is of."""

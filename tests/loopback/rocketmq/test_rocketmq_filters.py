@@ -88,3 +88,14 @@ def test_an_expression_that_cannot_be_read_is_told_by_the_consumer_that_asks_for
 def test_a_listener_to_which_a_hub_pushes_says_what_is_wrong_with_its_expression(hub: Hub) -> None:
     with PushConsumer(hub.rocketmq_target, "g", {"T": Sql("n>")}, print, push=True) as consumer:
         assert eventually(lambda: "the filter 'n>'" in consumer.trouble)
+
+
+def test_an_expression_that_cannot_be_read_is_in_the_trouble_of_who_pulls(hub: Hub) -> None:
+    said = "topic 'T', expression 'n>': the filter 'n>': at character 2 there is the end"
+    with PushConsumer(hub.rocketmq_target, f"g{next(_NUMBERS)}", {"T": Sql("n>")}, print) as consumer:
+        assert eventually(lambda: consumer.trouble)
+        assert consumer.trouble.startswith(said) and consumer.trouble.count("expression") == 1  # of four queues
+    with PullConsumer(hub.rocketmq_target, f"g{next(_NUMBERS)}", {"T": "sql:n>"}) as puller:
+        assert eventually(lambda: puller.trouble)
+        assert puller.trouble.startswith(said)
+    assert puller.trouble == ""

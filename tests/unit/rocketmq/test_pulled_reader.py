@@ -44,11 +44,13 @@ def network() -> Network:
 
 @pytest.fixture
 def reader(network: Network) -> QueueReader:
+    return made(network, Subscription("T"))
+
+
+def made(network: Network, subscription: Subscription) -> QueueReader:
     sink: Any = SimpleNamespace(_chunk_size=lambda: 32, _take=lambda _reader, _chunks: None)
     place = Queue("b", 3, "T")
-    return QueueReader(
-        network.client(), "g", place, Subscription("T"), 5, bounds=Bounds(9, 9, 9), sink=sink, commits=False
-    )
+    return QueueReader(network.client(), "g", place, subscription, 5, bounds=Bounds(9, 9, 9), sink=sink, commits=False)
 
 
 def moved(reader: QueueReader, to: int) -> None:
@@ -77,3 +79,27 @@ def test_a_reader_that_is_sent_back_waits(reader: QueueReader, network: Network)
     assert network.asked == [5] and network.put_off == [1.0]
     moved(reader, reader.backlog.next)
     assert network.asked == [5] and network.put_off == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "remark", "said"),
+    [
+        ("SQL92", Answer.SUBSCRIPTION_PARSE_FAILED, "at 2", "topic 'T', expression 'n>': at 2"),
+        ("SQL92", Answer.SYSTEM_ERROR, "no SQL92", "topic 'T', expression 'n>': no SQL92"),
+        ("SQL92", Answer.SUBSCRIPTION_PARSE_FAILED, "", "expression 'n>': code 23 (SUBSCRIPTION_PARSE_FAILED)"),
+        ("SQL92", Answer.NO_PERMISSION, "no", ""),
+        ("TAG", Answer.SYSTEM_ERROR, "the disk is full", ""),
+    ],
+)
+def test_what_a_broker_says_against_an_expression_is_kept_until_it_answers(
+    network: Network, kind: str, code: int, remark: str, said: str
+) -> None:
+    reader = made(network, Subscription("T", "n>", expression_type=kind))
+    reader._client.keeper = SimpleNamespace(soon=lambda _body: None)
+    reader._client.refresh = None
+    reader.pull()
+    refusal: Any = SimpleNamespace(placed=False, code=code, remark=remark)
+    reader.answered(refusal, reader.backlog.number)
+    assert reader.refused.endswith(said) and bool(reader.refused) == bool(said)
+    moved(reader, 20)
+    assert reader.refused == ""
