@@ -2,6 +2,7 @@
 
 What lives here.  `command`: ``dataproxy hub``.  `tail`, `stats`, `store`: records, counts, and the directory of a
 store. `client`: the hub's HTTP API as these commands use it. `eventstream`: server-sent events as messages.
+`overtaken`: what a store has dropped before a command could read it.
 
 Threads.  The main thread; signals end the commands.
 

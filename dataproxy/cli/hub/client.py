@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dataproxy.cli.hub.eventstream import Message, lines, messages
+from dataproxy.cli.hub.overtaken import Log, Overtaken
 from dataproxy.errors import ConfigError, DataProxyError, HubError, TransportError
 from dataproxy.problems import shown
 from dataproxy.shown import json_text, without_secrets
@@ -335,16 +336,18 @@ class HubClient:
 
         ``start`` is an offset, or a place in the hub's form (``START[,PARTITION:OFFSET[.RECORDS]]...``).  Raises what
         ``get`` raises; HubError if the hub has another store than before.  With ``tell`` a hub that was reached, and
-        cannot be now, or has no room, is asked again as by ``follow``.
+        cannot be now, or has no room, is asked again as by ``follow``; and ``tell`` gets a line, once in a while, with
+        the number of requests that were dropped unread.
         """
         place, store = str(start), None
         patience = None if tell is None else _Patience(self._url, tell)
+        overtaken = None if tell is None else Overtaken(group, tell)
         while True:
             fields = {"group": group, "stream": stream, "start": place, "limit": str(_PAGE_RECORDS)}
+            again = patience is not None and patience.reached
             try:
-                page = self._answer(
-                    "/hub/records", "GET", self._headers, again=patience is not None and patience.reached, fields=fields
-                )
+                page = self._answer("/hub/records", "GET", self._headers, again=again, fields=fields)
+                logs = [] if overtaken is None else self._logs(group, again=again)
             except TransportError as error:
                 if patience is None:
                     raise
@@ -353,7 +356,10 @@ class HubClient:
             if patience is not None:
                 patience.answered()
             store = self._same_store(page.get("store"), store)
-            for record in self.objects(page, "records"):
+            records = self.objects(page, "records")
+            if overtaken is not None:
+                overtaken.look(logs, [(self._number(one["partition"]), self._number(one["offset"])) for one in records])
+            for record in records:
                 record["body"] = self._bytes(record["body"])
                 yield record
             if not page["records"]:
@@ -362,6 +368,12 @@ class HubClient:
             if not isinstance(found, str) or (page["records"] and found == place):
                 raise self.no_place(found)
             place = found
+
+    def _logs(self, group: str, *, again: bool) -> list[Log]:
+        """Return the logs of a group.  Raises what ``get`` raises."""
+        found = self._answer("/hub/logs", "GET", self._headers, again=again, fields={"group": group})
+        names = ("partition", "first_offset", "next_offset")
+        return [Log(*(self._number(row[name]) for name in names)) for row in self.objects(found, "logs")]
 
 
 class _Patience:

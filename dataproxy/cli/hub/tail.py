@@ -53,17 +53,17 @@ def tail(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per record.")] = False,
     raw: Annotated[
-        bool,
-        typer.Option(
-            "--raw", help="Print bodies to a terminal without escapes; control characters in them take effect."
-        ),
+        bool, typer.Option("--raw", help="Print bodies to a terminal without escapes; control characters take effect.")
     ] = False,
     secret_id: Annotated[str, typer.Option(envvar="DATAPROXY_MANAGER_SECRET_ID", help="Secret id for --hub.")] = "",
     secret_key: Annotated[
         str, typer.Option(envvar="DATAPROXY_MANAGER_SECRET_KEY", help="Secret key for --hub.", show_default=False)
     ] = "",
 ) -> None:
-    """Print the bodies of a stream's records, one per line: raw bytes, or with escapes on a terminal."""
+    """Print the bodies of a stream's records, one per line: raw bytes, or with escapes on a terminal.
+
+    With --follow, stderr says how many requests a hub's store has dropped before they could be read.
+    """
     with outcome():
         if store is not None and hub is not None:
             raise ConfigError("both --store and --hub are given", hint="keep one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,14 +22,27 @@ from tests.loopback.hub.peer import wait_until
 StartHub = Callable[..., Hub]
 
 
-def send(hub: Hub, body: bytes) -> None:
+def send(hub: Hub, body: bytes, stream: str = "s") -> None:
     with Producer(hub.target, group_id="g") as producer:
-        producer.send("s", body).result(30)
+        producer.send(stream, body).result(30)
+
+
+def turn_over(hub: Hub, stream: str) -> int:
+    """Fill a store of 1 MiB until it has dropped all that was there before; return the first offset that is left."""
+    with Producer(hub.target, group_id="g", compression="none") as producer:
+        for number in range(40):
+            producer.send(stream, random.Random(number).randbytes(100_000)).result(60)
+    return first_offset(hub)
+
+
+def first_offset(hub: Hub) -> int:
+    [log] = HubClient(hub.manager_url).get("/hub/logs", {"group": "g"})["logs"]
+    return int(log["first_offset"])
 
 
 def page(*bodies: str, **more: object) -> HostileAnswer:
-    rows = [{"body": body, "attrs": {}, "dt_ms": 1, "offset": 0} for body in bodies]
-    body = json.dumps({"records": rows, "next": "0,0:1", **more}).encode()
+    rows = [{"body": body, "attrs": {}, "dt_ms": 1, "partition": 0, "offset": 0} for body in bodies]
+    body = json.dumps({"records": rows, "logs": [], "next": "0,0:1", **more}).encode()
     return HostileAnswer(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
 
 
@@ -107,3 +121,28 @@ def test_without_following_a_hub_that_has_gone_is_an_error(start_hub: StartHub) 
     hub.close()
     with pytest.raises(TransportError, match="cannot be reached"):
         next(found)
+
+
+def test_what_a_store_has_dropped_before_it_was_read_is_told(start_hub: StartHub) -> None:
+    hub = start_hub(max_store_bytes=1 << 20, compress_entries=False)
+    send(hub, b"a")
+    told: list[str] = []
+    found = HubClient(hub.manager_url).records("g", "s", "0", told.append)
+    assert next(found) is not None and next(found) is None
+    first = turn_over(hub, "s")
+    record: Any = next(found)
+    assert record["offset"] == first > 1
+    assert told == [f"up to {first - 1} requests of group 'g' are missing here: the store dropped them unread"]
+
+
+def test_what_a_store_drops_of_what_was_looked_at_is_not_missing(start_hub: StartHub) -> None:
+    hub = start_hub(max_store_bytes=1 << 20, compress_entries=False)
+    send(hub, b"a")
+    told: list[str] = []
+    found = HubClient(hub.manager_url).records("g", "s", "0", told.append)
+    assert next(found) is not None and next(found) is None
+    for number in range(40):  # of another stream of the group
+        send(hub, random.Random(number).randbytes(100_000), "t")
+        assert next(found) is None
+    assert first_offset(hub) > 1
+    assert told == []
