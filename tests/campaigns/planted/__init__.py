@@ -120,7 +120,7 @@ def _fails(tree: Path, tests: list[str], seconds: float) -> str:
         return ""
     if done.returncode in (2, 4, 5):  # nothing was tested
         raise RuntimeError(f"no test could run: {' '.join(command)}\n{(done.stdout + done.stderr)[-3000:]}")
-    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED tests/", "ERROR tests/"))]
     if tests[0].startswith(_TSAN):
         lines = [line for line in done.stderr.splitlines() if "WARNING: ThreadSanitizer" in line]
         if not lines:
