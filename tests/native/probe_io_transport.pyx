@@ -13,7 +13,7 @@ from dataproxy._core.net.transport cimport (
     Transport, TransportOptions, transport_adopt, transport_init, transport_peer,
     transport_tcp,
 )
-from dataproxy._core.plat.atomic cimport atomic_add
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.eventfd cimport eventfd_write
 from dataproxy._core.plat.socket cimport iovec
 
@@ -187,4 +187,4 @@ cdef class Poll:
     @property
     def pending(self) -> int:
         """Return the wake-up's flag."""
-        return self.wakeup.pending
+        return atomic_load(&self.wakeup.pending)
