@@ -271,7 +271,14 @@ class PullConsumer:
         """Give messages back, of which the first ``n`` are done.  No locks: an iterator may be collected anywhere."""
         self._returned.append((reader, chunk, n))
         if not self._client.inherited:
-            self._client.connections.later(0.0, self._wake)
+            self._client.connections.later(0.0, self._returns)
+
+    def _returns(self) -> None:
+        """Take back what was given back, and tell the brokers of what is done.  Thread: the one that reads."""
+        with self._changes.lock:
+            self._take_back()
+            self._changes.tell()
+        self._client.keeper.soon(self._member.commit)
 
     def _take_back(self) -> None:
         """Put what was given back before everything that waits."""
@@ -353,5 +360,6 @@ class PullConsumer:
     def _leave(self, reader: QueueReader) -> bool:
         """Let a queue be given back; what was not committed of it comes again, at its next member."""
         with self._changes.lock:
+            self._take_back()
             self._forget(lambda other: other is reader)
         return True

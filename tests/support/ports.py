@@ -40,8 +40,8 @@ class HeldPorts:
     def _hold(self, address: str, port: int) -> int:
         one = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
         self._sockets.append(one)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         one.bind((address, port))
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # not before: another holder's would be no hindrance
         return int(one.getsockname()[1])
 
 

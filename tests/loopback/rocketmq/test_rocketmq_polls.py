@@ -37,6 +37,14 @@ def test_an_iterator_that_is_left_in_the_middle_leaves_its_last_message_and_thos
         assert [int(one.body) for one in consumer.poll(20)] == list(range(32, 40))
 
 
+def test_an_iterator_that_is_left_in_the_middle_commits_what_is_before_its_last_message() -> None:
+    with filled() as server, PullConsumer(server.target, "g", "t", begin="first") as consumer:
+        for message in consumer:
+            if message.offset == 20:
+                break
+        server.wait(lambda: server.offsets.get(OFFSET) == 20)  # nobody asks for more, or commits
+
+
 @pytest.mark.parametrize("auto_commit", [False, True])
 def test_messages_that_no_iterator_has_come_to_are_not_committed(auto_commit: bool) -> None:
     def work(consumer: PullConsumer) -> None:

@@ -333,10 +333,38 @@ def test_answers_that_come_together_are_told_in_their_order() -> None:
         go_on.set()
         counts = producer.flush(20)
         assert (counts.delivered, counts.failed) == (4, 1)
-        assert sorted(told) == [b"1", b"2", b"3", b"bad"]  # all of them, before the wait for them is over
+        server.wait(lambda: len(told) == 4)
         assert [one for one in told if one != b"bad"] == [b"1", b"2", b"3"]
         assert [made[body].result(0).offset for body in (b"1", b"2", b"3")] == [1, 2, 3]
         assert made[b"bad"].exception(0).code == "SEND_REFUSED"
+
+
+def test_who_waits_for_room_does_not_wait_for_callbacks() -> None:
+    """A callback needs what the thread has that waits for room."""
+    lock, accepted, go_on = threading.Lock(), threading.Event(), threading.Event()
+
+    def answer(client: Client, fields: dict[str, str], body: bytes) -> object:
+        assert go_on.wait(20)
+        return server._code_310(client, fields, body)
+
+    with RocketServer({"t": 1}) as server, make(server, buffer_bytes=2000, max_block=60.0) as producer:
+        producer.send("t", b"warm").result(10)
+        server.on[SEND] = answer  # type: ignore[assignment]
+        needed: list[bool] = []
+        producer.send("t", b"x" * 1400).add_done_callback(lambda _: needed.append(lock.acquire(timeout=30.0)))
+
+        def send() -> None:
+            with lock:
+                producer.send("t", b"y" * 1400)
+                accepted.set()
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        server.wait(lambda: producer._dispatcher._awaited)
+        go_on.set()
+        assert accepted.wait(20)
+        thread.join(20)
+        server.wait(lambda: needed == [True])
 
 
 def test_callbacks_and_waits_inside_of_them() -> None:

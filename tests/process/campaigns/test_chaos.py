@@ -75,6 +75,8 @@ def test_a_port_stays_with_its_hub_while_the_hub_is_dead() -> None:
         with socket.socket() as other, pytest.raises(OSError) as refused:  # as the system does for a connection
             other.bind(("127.0.0.1", port))
         assert refused.value.errno == errno.EADDRINUSE
+        with pytest.raises(OSError):
+            HeldPorts()._hold("127.0.0.1", port)
     ports.close()
 
 

@@ -253,18 +253,14 @@ cdef class Sends:
             self.connections.push(link)
 
     cpdef int _settle(self, Send delivery, str outcome, result) except -1:
-        """Give a message its result, once, and call who waits for that; behind callbacks who waits for all messages."""
+        """Give a message its result, once, and call who waits for that."""
         cdef bint wakes = False
         with self._lock:
             if not self.count(delivery, outcome, result, &wakes):
                 return 0
-        try:
-            tell_result(delivery)
-        finally:
-            if wakes:
-                with self._lock:
-                    self._tell()
-        return 0
+            if wakes:       # before the callbacks: one may need a lock that a thread has which waits for room
+                self._tell()
+        return tell_result(delivery)
 
     def settle_all(self, list found not None):
         """Take the answers of messages that were stored, under one lock; return the other pairs, in their order.
@@ -276,22 +272,19 @@ cdef class Sends:
         cdef Send one
         cdef bint wakes = False
         cdef double now = now_s()
-        try:
-            with self._lock:
-                for request, answer in found:
-                    if not is_stored(request, answer):
-                        left.append((request, answer))
-                        continue
-                    one = request
-                    one._written, one._ended = False, now
-                    if self.count(one, "delivered", answer, &wakes):
-                        settled.append(one)
-            for one in settled:
-                tell_result(one)
-        finally:
+        with self._lock:
+            for request, answer in found:
+                if not is_stored(request, answer):
+                    left.append((request, answer))
+                    continue
+                one = request
+                one._written, one._ended = False, now
+                if self.count(one, "delivered", answer, &wakes):
+                    settled.append(one)
             if wakes:
-                with self._lock:
-                    self._tell()
+                self._tell()
+        for one in settled:
+            tell_result(one)
         return left
 
     cdef bint count(self, Send delivery, str outcome, result, bint* wakes) except -1:
