@@ -204,7 +204,9 @@ def test_tools_see_and_steer_a_consumer(rocketmq: RocketServers, target: str, pr
         )
         assert direct["answer"]["consumeResult"] == "CR_SUCCESS"
         seen.wait(7)
-        rocketmq.drive("admin", "steered", "steered_group", "reset", "rpc=20000")
+        words = ("admin", "steered", "steered_group", "reset", "rpc=20000")
+        # A broker knows a group when its first offsets are written, up to five seconds after the messages.
+        until(lambda: all(line["event"] != "error" for line in rocketmq.drive(*words, codes=(0, 1, 2, 3))))
         assert len(seen.wait(13)) == 13
 
 
