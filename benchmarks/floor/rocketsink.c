@@ -6,15 +6,7 @@
  * header, JSON or binary; a send also with a place, the same for all. What one recv has brought is answered by one
  * send. Each connection has a thread.
  */
-#include "frame.h"
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include "server.h"
 
 enum { SEND = 10, ROUTE = 105, SEND_V2 = 310, SEND_BATCH = 320, ONE_WAY = 2, RESPONSE = 1 };
 enum { REQUESTS = 1 << 20, ANSWERS = 1 << 20, ANSWER_MOST = 1024, BINARY_FIXED = 21 };
@@ -95,18 +87,6 @@ static size_t answer(uint8_t *to, const struct request *r)
     return 8 + n + body;
 }
 
-static int send_all(int fd, const uint8_t *p, size_t n)
-{
-    while (n > 0) {
-        ssize_t sent = send(fd, p, n, MSG_NOSIGNAL);
-        if (sent <= 0)
-            return 0;
-        p += sent;
-        n -= (size_t)sent;
-    }
-    return 1;
-}
-
 static void *serve(void *given)
 {
     int fd = (int)(intptr_t)given, alive = 1;
@@ -124,11 +104,11 @@ static void *serve(void *given)
             ready += answer(out + ready, &r);
             at += size;
             if (ready + ANSWER_MOST > ANSWERS) {
-                alive = send_all(fd, out, ready);
+                alive = send_all(fd, out, ready, 0);
                 ready = 0;
             }
         }
-        alive = alive && send_all(fd, out, ready);
+        alive = alive && send_all(fd, out, ready, 0);
         memmove(in, in + at, filled - at);
         filled -= at;
         if (filled == REQUESTS)
@@ -142,28 +122,11 @@ static void *serve(void *given)
 
 int main(int argc, char **argv)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number(argc, argv, "--port", 0))};
-    socklen_t size = sizeof address;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-    signal(SIGPIPE, SIG_IGN);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 64) != 0)
-        die("cannot listen: %s", strerror(errno));
-    getsockname(listener, (struct sockaddr *)&address, &size);
+    int port = (int)number(argc, argv, "--port", 0), listener = listen_at(&port);
     sprintf(route, "{\"brokerDatas\":[{\"brokerAddrs\":{\"0\":\"127.0.0.1:%d\"},\"brokerName\":\"floor\",\"cluster\":"
             "\"floor\"}],\"filterServerTable\":{},\"queueDatas\":[{\"brokerName\":\"floor\",\"perm\":6,"
-            "\"readQueueNums\":4,\"topicSysFlag\":0,\"topicSynFlag\":0,\"writeQueueNums\":4}]}", ntohs(address.sin_port));
-    printf("rocketmq://127.0.0.1:%d\n", ntohs(address.sin_port));
+            "\"readQueueNums\":4,\"topicSysFlag\":0,\"topicSynFlag\":0,\"writeQueueNums\":4}]}", port);
+    printf("rocketmq://127.0.0.1:%d\n", port);
     fflush(stdout);
-    for (;;) {
-        pthread_t thread;
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0)
-            continue;
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        if (pthread_create(&thread, NULL, serve, (void *)(intptr_t)fd) != 0)
-            die("no thread for a connection");
-        pthread_detach(thread);
-    }
+    serve_each(listener, serve);
 }

@@ -6,29 +6,12 @@
  * requests of a connection are worked off in order. Every pack is the same one, and every confirm is welcome; what
  * is sent is thrown away. Each connection has a thread.
  */
+#include "server.h"
 #include "tubeframe.h"
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/socket.h>
 
 enum { SEND = 13, REGISTER = 15, HEARTBEAT = 16, GET = 17, COMMIT = 18, METHODS = 32, REQUESTS = 1 << 18 };
 
 static struct tube_frame answers[METHODS];
-
-static void send_all(int fd, const uint8_t *p, size_t n, int flags)
-{
-    while (n > 0) {
-        ssize_t sent = send(fd, p, n, flags | MSG_NOSIGNAL);
-        if (sent <= 0)
-            return; /* the client has gone: the next recv says so */
-        p += sent;
-        n -= (size_t)sent;
-    }
-}
 
 static void answer(int fd, const uint8_t *request, size_t n, int more)
 {
@@ -69,28 +52,13 @@ static void *serve(void *given)
 
 int main(int argc, char **argv)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number(argc, argv, "--port", 0))};
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-    signal(SIGPIPE, SIG_IGN);
+    int port = (int)number(argc, argv, "--port", 0), listener = listen_at(&port);
     answers[REGISTER] = tube_read(option(argc, argv, "--register", NULL));
     answers[HEARTBEAT] = tube_read(option(argc, argv, "--heartbeat", NULL));
     answers[GET] = tube_read(option(argc, argv, "--get", NULL));
     answers[COMMIT] = tube_read(option(argc, argv, "--commit", NULL));
     answers[SEND] = tube_read(option(argc, argv, "--send", NULL));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 64) != 0)
-        die("cannot listen: %s", strerror(errno));
     printf("ready\n");
     fflush(stdout);
-    for (;;) {
-        pthread_t thread;
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0)
-            continue;
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        if (pthread_create(&thread, NULL, serve, (void *)(intptr_t)fd) != 0)
-            die("no thread for a connection");
-        pthread_detach(thread);
-    }
+    serve_each(listener, serve);
 }
