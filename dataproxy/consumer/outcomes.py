@@ -29,6 +29,10 @@ _REASONS: Final = {
     RENEWED: ("CONFIRM_REVOKED", "its queue began anew, after a lost connection or a reset, before it was confirmed"),
     CLOSED: ("CONFIRM_REVOKED", "the consumer was closed before it was confirmed"),
 }
+_UNPUSHED: Final = {
+    NO_PUSH: ("NO_PUSH", "use dataproxy.rocketmq.PushConsumer, or PullConsumer: these ask brokers for messages"),
+    BAD_FILTER: ("BAD_FILTER", "correct the expression"),
+}
 _REFUSALS: Final = {
     424: "other members are bound to offsets, or this one alone is",
     425: "other members have other topics",
@@ -59,20 +63,12 @@ def check_confirmed(pack: Pack) -> None:
 
 def refusal_error(refusal: Refusal, group: str) -> GroupRefusedError:
     """Return the error for a master's refusal of a member of ``group``, or for brokers that cannot push to it."""
-    if refusal.code == NO_PUSH:
+    if refusal.code in _UNPUSHED:
+        code, hint = _UNPUSHED[refusal.code]
         return GroupRefusedError(
             f"nothing can be read in group {group!r}: {refusal.text}",
-            code="NO_PUSH",
-            hint="use dataproxy.rocketmq.PushConsumer, or PullConsumer: these ask brokers for messages",
-            details={"text": refusal.text},
-        )
-    if refusal.code == BAD_FILTER:
-        return GroupRefusedError(
-            f"nothing can be read in group {group!r}: {refusal.text}",
-            code="BAD_FILTER",
-            hint="correct the expression",
-            details={"text": refusal.text},
-        )
+            code=code, hint=hint, details={"text": refusal.text},
+        )  # fmt: skip
     why = _REFUSALS.get(refusal.code, "")
     return GroupRefusedError(
         f"the master refuses this consumer in group {group!r} with code {refusal.code}"
