@@ -281,15 +281,17 @@ class PullConsumer:
         self._client.keeper.soon(self._member.commit)
 
     def _take_back(self) -> None:
-        """Put what was given back before everything that waits."""
+        """Put what was given back before everything of its queue that is behind it."""
         while self._returned:
             reader, chunk, n = self._returned[0]
+            its = [(at, other.first) for at, (one, other) in enumerate(self._ready) if one is reader]
+            place = next((at for at, first in its if first > chunk.first), its[-1][0] + 1 if its else 0)
             self._polled = [one for one in self._polled if not (one[0] is reader and one[1].first == chunk.first)]
             with reader.lock:
                 rest = reader.backlog.take_back(chunk, n)
                 del self._returned[0]  # no call in between: a signal handler that raises leaves it here or there
                 if rest is not None:
-                    self._ready.appendleft((reader, rest))
+                    self._ready.insert(place, (reader, rest))
 
     def commit(self) -> None:
         """Tell the brokers that everything that was polled is done; they do not answer."""

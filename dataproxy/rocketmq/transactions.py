@@ -119,17 +119,24 @@ class TransactionProducer(Producer):
         For a check that has begun it waits as well, for 5 s at most; the answer of one that takes longer is not told.
         """
         until = time.monotonic() + limit(timeout)
+        if self.closed or self._client.inherited:
+            return super().close(timeout)
+        self._dispatcher.check_may_wait()
         raised: BaseException | None = None
-        if not self.closed and not self._client.inherited:
-            self._dispatcher.check_may_wait()
+        try:
             self._leaving = True
             self._asked.put(None)
             if threading.current_thread() is not self._checker:
                 raised = join(self._checker, min(until - time.monotonic(), _CHECK_S), heeds=True)
-        report = super().close(max(0.0, until - time.monotonic()))
+        finally:
+            try:
+                super().close(max(0.0, until - time.monotonic()))
+            except BaseException:  # of a signal handler, perhaps before anything was closed
+                super().close(0.0)
+                raise
         if raised is not None:  # by a signal handler
             raise raised
-        return report
+        return self.report()
 
     def _end(self, delivered: Delivered, end: str, remark: str) -> bool:
         """Tell the broker the end; return whether that was possible."""

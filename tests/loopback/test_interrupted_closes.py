@@ -115,3 +115,15 @@ def test_a_close_that_a_signal_handler_ends_is_brought_to_its_end(
             break
         call += 1
     assert call > 5
+
+
+def test_a_transaction_producer_that_has_begun_to_close_is_closed(hub: Hub) -> None:
+    """It would take messages, and answer no checks."""
+    call, raised = 0, True
+    while raised:
+        made = teller(hub)
+        _, raised = interrupted_at(call, made.close)
+        assert made.closed or not made._leaving, call
+        made.close()
+        call += 1
+    assert call > 5

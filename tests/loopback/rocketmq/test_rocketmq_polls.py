@@ -61,6 +61,17 @@ def test_messages_that_no_iterator_has_come_to_are_not_committed(auto_commit: bo
         assert server.offsets[OFFSET] == 2
 
 
+@pytest.mark.parametrize("left_first", [0, 1])
+def test_iterators_of_one_queue_that_are_left_give_their_rests_back_in_order(left_first: int) -> None:
+    with filled(100) as server, PullConsumer(server.target, "g", "t", begin="first") as consumer:
+        iterators = [iter(consumer), iter(consumer)]
+        assert [first_of(one, 3) for one in iterators] == [[0, 1, 2], [32, 33, 34]]
+        server.wait(lambda: consumer._ready)  # what is behind both
+        iterators.pop(left_first)
+        iterators.pop()
+        assert [int(consumer.poll(20)[0].body) for _ in range(4)] == [2, 34, 64, 96]
+
+
 def test_an_iterator_commits_nothing_of_another_one() -> None:
     with filled(70) as server, PullConsumer(server.target, "g", "t", begin="first") as consumer:
         slow, fast = iter(consumer), iter(consumer)
